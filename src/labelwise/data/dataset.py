@@ -1,0 +1,92 @@
+"""The Dataset: texts, a sparse label matrix and the label names, aligned by position."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelwise.errors import DataError
+from labelwise.types import Csr, Ints
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dataset:
+    """Documents with their labels.
+
+    Rows of `texts`, `Y`, `ids` and `features` belong together; so do columns of `Y` and `labels`.
+    """
+
+    Y: Csr
+    """(n_docs, n_labels) float32, 1 where the document has the label; indices sorted, no duplicates."""
+    labels: list[str]
+    """(n_labels,) label names, in column order."""
+    texts: list[str] | None = None
+    """(n_docs,) raw texts; None where the format carries features only."""
+    ids: list[str] | None = None
+    """(n_docs,) the documents' own ids; None where the source has none."""
+    features: Csr | None = None
+    """(n_docs, n_features) ready-made features; None where the format carries texts only."""
+    label_texts: list[str] | None = None
+    """(n_labels,) a description of every label, where the source gives one."""
+
+    def __post_init__(self) -> None:
+        n_docs, n_labels = self.Y.shape
+        if len(self.labels) != n_labels:
+            raise DataError(
+                f"Y has {n_labels} columns but there are {len(self.labels)} label names; "
+                "pass the label file that belongs to it, or omit the names to use numbers"
+            )
+        for name in ("texts", "ids"):
+            rows = getattr(self, name)
+            if rows is not None and len(rows) != n_docs:
+                raise DataError(f"there are {len(rows)} {name} but Y has {n_docs} rows; they must match one to one")
+        if self.features is not None and self.features.shape[0] != n_docs:
+            raise DataError(
+                f"there are {self.features.shape[0]} feature rows but Y has {n_docs}; they must match one to one"
+            )
+        if self.label_texts is not None and len(self.label_texts) != n_labels:
+            raise DataError(f"there are {len(self.label_texts)} label texts but Y has {n_labels} columns")
+        if self.texts is None and self.features is None:
+            raise DataError("a dataset needs texts or features; both are missing")
+
+    def __len__(self) -> int:
+        return int(self.Y.shape[0])
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels, the unused ones included."""
+        return int(self.Y.shape[1])
+
+    def take(self, rows: Sequence[int] | Ints) -> Self:
+        """The documents `rows`, in that order, over the same labels."""
+        rows = np.asarray(rows, dtype=np.int64)
+        return replace(
+            self,
+            Y=self.Y[rows],
+            texts=None if self.texts is None else [self.texts[i] for i in rows],
+            ids=None if self.ids is None else [self.ids[i] for i in rows],
+            features=None if self.features is None else self.features[rows],
+        )
+
+    def with_labels(self, labels: Sequence[str]) -> Self:
+        """The same documents with columns in the order of `labels`; labels not among them follow at the end.
+
+        This is how a test set is laid over the labels of a model: what the model never saw is kept.
+        """
+        column = {name: i for i, name in enumerate(labels)}
+        extra = [name for name in self.labels if name not in column]
+        column.update((name, len(labels) + i) for i, name in enumerate(extra))
+        names = [*labels, *extra]
+        moved = np.array([column[name] for name in self.labels], dtype=np.int32)
+        Y = sp.csr_array(
+            (self.Y.data, moved[self.Y.indices], self.Y.indptr), shape=(len(self), len(names))
+        )
+        Y.sort_indices()
+        texts = None
+        if self.label_texts is not None:
+            texts = list(names)  # a label that came without a description is described by its name
+            for name, text in zip(self.labels, self.label_texts, strict=True):
+                texts[column[name]] = text
+        return replace(self, Y=Y, labels=names, label_texts=texts)

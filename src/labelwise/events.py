@@ -1,0 +1,50 @@
+"""Long work shows itself: one hook, `on_event(name, values)`, that the caller draws or logs as it likes.
+
+The library itself never prints. A `Task` reports progress as ``("progress", {"task": …, "done": …, "total": …,
+"unit": …, "finished": …})``, at most ten times a second, plus once when it ends. The command line turns these
+into bars on a terminal and into plain lines elsewhere; a run directory appends them to ``events.jsonl``.
+"""
+
+import time
+from types import TracebackType
+from typing import Self
+
+from labelwise.types import OnEvent
+
+SECONDS_BETWEEN_REPORTS = 0.1
+
+
+class Task:
+    """One piece of long work, as a context manager.
+
+    >>> with Task(on_event, "reading train.jsonl", unit="documents") as task:
+    ...     for batch in batches:
+    ...         task.advance(len(batch))
+    """
+
+    def __init__(
+        self, on_event: OnEvent | None, name: str, *, total: int | None = None, unit: str = "documents"
+    ) -> None:
+        self.on_event, self.name, self.total, self.unit = on_event, name, total, unit
+        self.done = 0
+        self._next_report = 0.0
+
+    def advance(self, n: int = 1) -> None:
+        """Count `n` more units as done."""
+        self.done += n
+        if self.on_event is not None and time.monotonic() >= self._next_report:
+            self._report(finished=False)
+            self._next_report = time.monotonic() + SECONDS_BETWEEN_REPORTS
+
+    def _report(self, *, finished: bool) -> None:
+        if self.on_event is not None:
+            values = {"task": self.name, "done": self.done, "total": self.total, "unit": self.unit}
+            self.on_event("progress", {**values, "finished": finished})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._report(finished=True)

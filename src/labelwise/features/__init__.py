@@ -1,0 +1,1 @@
+"""Stage 0: texts to features."""

@@ -1,0 +1,1 @@
+"""Plots and reports. matplotlib is imported only when something is drawn."""
