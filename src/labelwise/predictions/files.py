@@ -1,0 +1,90 @@
+"""Writing predictions, and what writing and reading share: formats by suffix, files that appear whole."""
+
+import csv
+import gzip
+import json
+import lzma
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Literal
+
+from labelwise.errors import UsageError, need
+
+SUFFIXES = (".jsonl", ".csv", ".parquet")
+
+Row = list[tuple[str, float]]
+"""The labels and scores of one document, best first."""
+
+
+@contextmanager
+def written_aside(path: Path) -> Iterator[Path]:
+    """A temporary sibling of `path` that replaces it, once written and on disk, if nothing goes wrong."""
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        yield aside
+        with aside.open("rb+") as file:
+            os.fsync(file.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def write_rows(path: Path, ids: Sequence[str], rows: Iterable[Row]) -> None:
+    """Write one document after the other in the format that the suffix of `path` names."""
+    kind = format_of(path, SUFFIXES)
+    with written_aside(path) as aside:
+        if kind == ".parquet":
+            _write_parquet(aside, ids, rows)
+            return
+        with open_text(aside, path.suffix, "w") as file:
+            if kind == ".jsonl":
+                for name, row in zip(ids, rows, strict=True):
+                    file.write(json.dumps({"id": name, "labels": row}, ensure_ascii=False) + "\n")
+                return
+            # Quoting every text keeps a carriage return inside a name from ending the row.
+            table = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+            file.write("id,rank,label,score\n")
+            for name, row in zip(ids, rows, strict=True):
+                table.writerows((name, rank, *entry) for rank, entry in enumerate(row, 1))
+                if not row:
+                    table.writerow((name, "", "", ""))
+
+
+def _write_parquet(path: Path, ids: Sequence[str], rows: Iterable[Row]) -> None:
+    parquet = need("pyarrow.parquet", extra="parquet", purpose="parquet files")
+    arrow = need("pyarrow", extra="parquet", purpose="parquet files")
+    labels, scores = [], []
+    for row in rows:
+        labels.append([label for label, _ in row])
+        scores.append([score for _, score in row])
+    columns = {
+        "id": arrow.array(list(ids), arrow.string()),
+        "labels": arrow.array(labels, arrow.list_(arrow.string())),
+        "scores": arrow.array(scores, arrow.list_(arrow.float64())),
+    }
+    parquet.write_table(arrow.table(columns), path)
+
+
+def format_of(path: Path, known: tuple[str, ...]) -> str:
+    """The suffix that tells the format, without that of the compression."""
+    suffixes = path.suffixes
+    packed = len(suffixes) > 1 and suffixes[-1] in (".gz", ".xz")
+    kind = suffixes[-2] if packed else suffixes[-1] if suffixes else ""
+    if kind not in known or (packed and kind not in (".jsonl", ".csv")):
+        raise UsageError(
+            f"cannot tell the format of {path.name!r}; predictions are {', '.join(known)}, "
+            "and the text formats also .gz or .xz"
+        )
+    return kind
+
+
+def open_text(path: Path, suffix: str, mode: Literal["r", "w"]) -> IO[str]:
+    """A text file in UTF-8 with untouched line ends, packed as `suffix` says."""
+    if suffix == ".gz":
+        return gzip.open(path, "wt" if mode == "w" else "rt", encoding="utf-8", newline="")
+    if suffix == ".xz":
+        return lzma.open(path, "wt" if mode == "w" else "rt", encoding="utf-8", newline="")
+    return path.open(mode, encoding="utf-8", newline="")

@@ -1,0 +1,106 @@
+"""Predictions: the scores of the best labels of every document, with the labels' names."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from operator import index
+from pathlib import Path
+from typing import Self, overload
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelwise.errors import DataError, UsageError
+from labelwise.predictions.files import write_rows
+from labelwise.predictions.ranking import rank_all, rank_best
+from labelwise.types import Csr
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """The best labels of every document.
+
+    Iterates as ``[(label, score), …]`` per document, best first; equal scores by column.
+
+    >>> for suggestions in model.predict(texts):
+    ...     label, score = suggestions[0]
+    """
+
+    matrix: Csr
+    """(n_docs, n_labels) scores; an entry that is stored is a prediction, whatever its sign."""
+    labels: Sequence[str]
+    """(n_labels,) label names, in column order."""
+    ids: Sequence[str] | None = None
+    """(n_docs,) the documents' own ids, where they have some."""
+    n_known: int | None = None
+    """Columns from here on are labels that the truth does not know (see `with_labels`): always wrong."""
+
+    def __post_init__(self) -> None:
+        n_docs, n_labels = self.matrix.shape
+        if len(self.labels) != n_labels:
+            raise DataError(
+                f"the predictions have {n_labels} columns but there are {len(self.labels)} label names; "
+                "pass the names of the model that made them"
+            )
+        if self.ids is not None and len(self.ids) != n_docs:
+            raise DataError(f"there are {len(self.ids)} ids but {n_docs} rows of predictions; they must match")
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[0])
+
+    @overload
+    def __getitem__(self, which: int) -> list[tuple[str, float]]: ...
+    @overload
+    def __getitem__(self, which: slice) -> Self: ...
+    def __getitem__(self, which: int | slice) -> list[tuple[str, float]] | Self:
+        if isinstance(which, slice):
+            ids = None if self.ids is None else self.ids[which]
+            return replace(self, matrix=self.matrix[which], ids=ids)
+        row = range(len(self))[index(which)]
+        return next(iter(self[row : row + 1]))
+
+    def __iter__(self) -> Iterator[list[tuple[str, float]]]:
+        best = rank_all(self.matrix)
+        columns, scores, indptr = self.matrix.indices, self.matrix.data, self.matrix.indptr
+        # Through its text, so that a float32 of 0.93 reads 0.93 and not 0.9300000071525574.
+        short = scores.dtype.itemsize < 8 and scores.dtype.kind == "f"
+        for start, end in zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True):
+            row = best[start:end]
+            values = [float(str(score)) for score in scores[row]] if short else scores[row].astype(float).tolist()
+            yield [(self.labels[j], score) for j, score in zip(columns[row].tolist(), values, strict=True)]
+
+    def top_k(self, k: int) -> Self:
+        """The same documents with only their `k` best labels."""
+        if k < 1:
+            raise UsageError(f"top_k needs a k of at least 1, not {k}")
+        indptr, best = rank_best(self.matrix, k)
+        kept = (self.matrix.data[best], self.matrix.indices[best], indptr)
+        matrix = sp.csr_array(kept, shape=self.matrix.shape)
+        matrix.sort_indices()
+        return replace(self, matrix=matrix)
+
+    def with_labels(self, labels: Sequence[str]) -> Self:
+        """The same predictions with columns in the order of `labels`; names not among them follow at the end.
+
+        This is how predictions are laid over the labels of a truth: what it does not know is kept, as wrong.
+        """
+        column = {name: i for i, name in enumerate(labels)}
+        if len(column) != len(labels):
+            raise DataError("the label names given are not distinct; every column needs its own")
+        extra = [name for name in self.labels if name not in column]
+        column.update((name, len(labels) + i) for i, name in enumerate(extra))
+        moved = np.array([column[name] for name in self.labels], dtype=np.int32)
+        old = self.matrix
+        entries = (old.data, moved[old.indices], old.indptr)
+        matrix = sp.csr_array(entries, shape=(len(self), len(column)), copy=True)
+        matrix.sort_indices()
+        return replace(self, matrix=matrix, labels=[*labels, *extra], n_known=len(labels))
+
+    def write(self, path: Path | str) -> None:
+        """Write jsonl, csv or parquet, by suffix; a text format may also end in .gz or .xz.
+
+        jsonl holds ``{"id": …, "labels": [["name", 0.93], …]}`` per document; csv a row ``id,rank,label,score`` per
+        label, and one without rank for a document without labels; parquet the columns id, labels and scores.
+        Documents without ids are numbered from 0. The file appears whole or not at all.
+        """
+        ids = self.ids if self.ids is not None else [str(i) for i in range(len(self))]
+        write_rows(Path(path), ids, self)

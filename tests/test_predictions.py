@@ -1,0 +1,289 @@
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from labelwise.errors import DataError, UsageError
+from labelwise.predictions import Predictions, read_predictions
+from labelwise.predictions.ranking import LONG_RANKING, rank_all, rank_best
+
+FORMATS = ["p.jsonl", "p.csv", "p.parquet", "p.jsonl.gz", "p.jsonl.xz", "p.csv.gz", "p.csv.xz"]
+
+
+def toy(dtype=np.float32) -> Predictions:
+    """Three documents over four labels; the second has no predictions, the third a tie and a negative score."""
+    entries = (
+        np.array([0.25, 0.93, 0.0, -1.5, 0.0], dtype=dtype),
+        np.array([0, 2, 3, 1, 0], dtype=np.int32),
+        np.array([0, 2, 2, 5], dtype=np.int32),
+    )
+    return Predictions(sp.csr_array(entries, shape=(3, 4)), ["apple", "bean", "corn", "date"], ["x", "y", "z"])
+
+
+def test_iterates_best_first_and_breaks_ties_by_column():
+    assert list(toy()) == [
+        [("corn", 0.93), ("apple", 0.25)],
+        [],
+        [("apple", 0.0), ("date", 0.0), ("bean", -1.5)],
+    ]
+
+
+def test_length_and_rows():
+    predictions = toy()
+    assert len(predictions) == 3
+    assert predictions[0] == predictions[np.int64(-3)] == [("corn", 0.93), ("apple", 0.25)]
+    assert predictions[1:].ids == ["y", "z"]
+    assert list(predictions[1:]) == list(predictions)[1:]
+    with pytest.raises(IndexError):
+        predictions[3]
+
+
+def test_top_k_keeps_the_best_and_the_input():
+    predictions = toy()
+    before = predictions.matrix.copy()
+    assert list(predictions.top_k(1)) == [[("corn", 0.93)], [], [("apple", 0.0)]]
+    assert list(predictions.top_k(100)) == list(predictions)
+    assert predictions.matrix.has_sorted_indices == before.has_sorted_indices
+    np.testing.assert_array_equal(predictions.matrix.indices, before.indices)
+    with pytest.raises(UsageError, match="at least 1"):
+        predictions.top_k(0)
+
+
+def test_with_labels_moves_columns_and_keeps_the_unknown_at_the_end():
+    moved = toy().with_labels(["date", "elder", "apple"])
+    assert moved.labels == ["date", "elder", "apple", "bean", "corn"]
+    assert moved.n_known == 3
+    # The tie between apple and date is broken by the new columns.
+    assert list(moved) == [
+        [("corn", 0.93), ("apple", 0.25)],
+        [],
+        [("date", 0.0), ("apple", 0.0), ("bean", -1.5)],
+    ]
+    with pytest.raises(DataError, match="not distinct"):
+        toy().with_labels(["date", "date"])
+
+
+def test_names_must_fit():
+    with pytest.raises(DataError, match="4 columns but there are 3 label names"):
+        Predictions(toy().matrix, ["a", "b", "c"])
+    with pytest.raises(DataError, match="1 ids but 3 rows"):
+        Predictions(toy().matrix, toy().labels, ["x"])
+
+
+@pytest.mark.parametrize("k", [1, 7, LONG_RANKING, LONG_RANKING + 1, 200])
+def test_both_ways_of_ranking_agree(k):
+    rng = np.random.default_rng(0)
+    dense = rng.integers(-3, 4, size=(20, 150)) * (rng.random((20, 150)) < 0.8)
+    matrix = sp.csr_array(dense.astype(np.float64))
+    indptr, best = rank_best(matrix, k)
+    everything = rank_all(matrix)
+    for i in range(20):
+        whole = everything[matrix.indptr[i] : matrix.indptr[i + 1]]
+        np.testing.assert_array_equal(best[indptr[i] : indptr[i + 1]], whole[:k])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_written_and_read_back(tmp_path: Path, name, dtype):
+    written = toy(dtype)
+    written.write(tmp_path / name)
+    read = read_predictions(tmp_path / name, labels=written.labels)
+    assert list(read) == list(written)
+    assert read.ids == written.ids
+    assert read.labels == written.labels
+    np.testing.assert_array_equal(read.matrix.astype(dtype).toarray(), written.matrix.toarray())
+    assert [p.name for p in tmp_path.iterdir()] == [name]  # nothing temporary is left
+
+
+names = st.text(st.characters(codec="utf-8"), max_size=6)
+
+
+@pytest.mark.parametrize("name", ["p.jsonl", "p.csv", "p.parquet"])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(names, min_size=1, max_size=5, unique=True),
+    st.lists(names, max_size=4, unique=True),
+    st.randoms(use_true_random=False),
+)
+def test_any_names_round_trip(tmp_path: Path, name, labels, ids, random):
+    dense = np.array([[random.choice([0, 0.1, -2.5, 1e-30]) for _ in labels] for _ in ids])
+    matrix = sp.csr_array(dense.reshape(len(ids), len(labels)))
+    written = Predictions(matrix, labels, ids)
+    written.write(tmp_path / name)
+    read = read_predictions(tmp_path / name, labels=labels, ids=ids)
+    assert list(read) == list(written)
+
+
+def test_without_ids_documents_are_numbered(tmp_path: Path):
+    Predictions(toy().matrix, toy().labels).write(tmp_path / "p.csv")
+    assert read_predictions(tmp_path / "p.csv").ids == ["0", "1", "2"]
+
+
+def test_the_files_look_as_documented(tmp_path: Path):
+    toy()[:2].write(tmp_path / "p.jsonl")
+    toy()[:2].write(tmp_path / "p.csv")
+    assert (tmp_path / "p.jsonl").read_text().splitlines() == [
+        '{"id": "x", "labels": [["corn", 0.93], ["apple", 0.25]]}',
+        '{"id": "y", "labels": []}',
+    ]
+    assert (tmp_path / "p.csv").read_text().splitlines() == [
+        "id,rank,label,score",
+        '"x",1,"corn",0.93',
+        '"x",2,"apple",0.25',
+        '"y","","",""',
+    ]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path):
+    path = tmp_path / "p.jsonl"
+    toy().write(path)
+    before = path.read_bytes()
+    broken = Predictions(toy().matrix, ["\ud800", "b", "c", "d"])  # half a character: no UTF-8
+    with pytest.raises(UnicodeEncodeError):
+        broken.write(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_reads_other_systems_records(tmp_path: Path):
+    path = tmp_path / "p.jsonl"
+    records = [
+        {"labels": ["a", "b"]},
+        {"labels": [{"label": "b", "score": 2}, {"label": "c", "score": 3}]},
+        {"labels": []},
+    ]
+    path.write_text("\n\n".join(json.dumps(record) for record in records))
+    read = read_predictions(path)
+    assert list(read) == [[("a", 1.0), ("b", 0.5)], [("c", 3.0), ("b", 2.0)], []]
+    assert read.ids is None
+    assert read_predictions(path, ids=["x", "y", "z"]).ids == ["x", "y", "z"]
+    with pytest.raises(DataError, match="3 documents without ids, but 2"):
+        read_predictions(path, ids=["x", "y"])
+
+
+def test_csv_rank_stands_in_for_a_missing_score(tmp_path: Path):
+    path = tmp_path / "p.csv"
+    path.write_text("label,id,rank\na,x,2\nb,x,1\na,y,1\n")
+    assert list(read_predictions(path)) == [[("b", 1.0), ("a", 0.5)], [("a", 1.0)]]
+
+
+def test_reads_a_matrix(tmp_path: Path):
+    sp.save_npz(tmp_path / "p.npz", sp.csr_matrix(toy().matrix))
+    read = read_predictions(tmp_path / "p.npz", labels=toy().labels, ids=["x", "y", "z"])
+    assert list(read) == list(toy())
+    assert read_predictions(tmp_path / "p.npz").labels == ["0", "1", "2", "3"]
+    with pytest.raises(DataError, match=r"p\.npz: the matrix has 4 columns but 2 labels"):
+        read_predictions(tmp_path / "p.npz", labels=["a", "b"])
+    with pytest.raises(DataError, match="3 rows but 1 documents"):
+        read_predictions(tmp_path / "p.npz", ids=["a"])
+    bad = toy().matrix.copy()
+    bad.data[3] = np.nan
+    sp.save_npz(tmp_path / "p.npz", bad)
+    with pytest.raises(DataError, match=r"p\.npz, line 3: a score is not a finite"):
+        read_predictions(tmp_path / "p.npz")
+
+
+def test_pickled_npz_is_refused(tmp_path: Path):
+    np.savez(tmp_path / "p.npz", format=np.array([{"evil": 1}], dtype=object))
+    with pytest.raises(DataError, match="not a sparse matrix"):
+        read_predictions(tmp_path / "p.npz")
+
+
+def test_rows_follow_the_ids_wanted(tmp_path: Path):
+    toy().write(tmp_path / "p.jsonl")
+    read = read_predictions(tmp_path / "p.jsonl", ids=["z", "x", "y"])
+    assert read.ids == ["z", "x", "y"]
+    assert list(read) == [toy()[2], toy()[0], toy()[1]]
+    with pytest.raises(DataError, match=r"p\.jsonl: no predictions for 1 documents, the first is 'w'"):
+        read_predictions(tmp_path / "p.jsonl", ids=["z", "x", "y", "w"])
+    with pytest.raises(DataError, match=r"p\.jsonl, line 3: document 'z' is not among"):
+        read_predictions(tmp_path / "p.jsonl", ids=["x", "y"])
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "match"),
+    [
+        ('{"id": "x", "labels": []}\n{"id": "x", "labels": []}\n', 2, "already predicted"),
+        ('{"id": "x", "labels": []}\n{"labels": []}\n', 2, "some have none"),
+        ('{"labels": []}\n{"id": "x", "labels": []}\n', 2, "some have none"),
+        ('{"id": "x", "labels": ["a", "a"]}\n', 1, "twice"),
+        ('{"id": "x", "labels": [["a", NaN]]}\n', 1, "score nan"),
+        ('{"id": "x", "labels": [["a", 1e999]]}\n', 1, "score inf"),
+        ('{"id": "x", "labels": [["a", "high"]]}\n', 1, "cannot read"),
+        ('{"id": "x", "labels": [["a"]]}\n', 1, "cannot read"),
+        ('{"id": "x", "labels": "a"}\n', 1, "not a list"),
+        ('\n{"id": "x"}\n', 2, "KeyError"),
+        ("[1, 2]\n", 1, "cannot read"),
+        ('{"id": ', 1, "cannot read"),
+    ],
+)
+def test_malformed_jsonl_is_named_by_line(tmp_path: Path, text, line, match):
+    path = tmp_path / "p.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataError, match=rf"p\.jsonl, line {line}: .*{match}"):
+        read_predictions(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "match"),
+    [
+        ("", 1, "no column id, label, rank"),
+        ("id,label\n", 1, "no column rank"),
+        ("id,rank,label,score\nx,1,a\n", 2, "cannot read"),
+        ("id,rank,label,score\nx,1,a,high\n", 2, "cannot read"),
+        ("id,rank,label,score\nx,1,a,nan\n", 2, "score nan"),
+        ("id,rank,label,score\nx,0,a,\n", 2, "cannot read"),
+        ("id,rank,label,score\nx,1,a,1\ny,1,a,1\nx,2,b,1\n", 4, "already predicted"),
+    ],
+)
+def test_malformed_csv_is_named_by_line(tmp_path: Path, text, line, match):
+    path = tmp_path / "p.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=rf"p\.csv, line {line}: .*{match}"):
+        read_predictions(path)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_damaged_files_raise_our_error(tmp_path: Path, name):
+    path = tmp_path / name
+    toy().write(path)
+    whole = path.read_bytes()
+    for cut in range(0, len(whole), 7):
+        for damaged in (whole[:cut], whole[:cut] + b"\xff" + whole[cut + 1 :]):
+            path.write_bytes(damaged)
+            try:
+                read_predictions(path)
+            except DataError as err:
+                assert name in str(err)  # noqa: PT017  (most damage must raise, some is harmless)
+    path.write_bytes(b"\xff\xff" + whole[2:])
+    with pytest.raises(DataError, match=r"p\."):
+        read_predictions(path)
+
+
+def test_unknown_formats_are_refused(tmp_path: Path):
+    for name in ("p.txt", "p", "p.gz", "p.parquet.gz"):
+        with pytest.raises(UsageError, match="cannot tell the format"):
+            toy().write(tmp_path / name)
+    with pytest.raises(UsageError, match="npz"):
+        read_predictions(tmp_path / "p.txt")
+    with pytest.raises(DataError, match=r"p\.jsonl: there is no such file"):
+        read_predictions(tmp_path / "p.jsonl")
+
+
+def test_gz_is_gz(tmp_path: Path):
+    toy().write(tmp_path / "p.jsonl.gz")
+    assert gzip.decompress((tmp_path / "p.jsonl.gz").read_bytes()).startswith(b'{"id": "x"')
+
+
+def test_unknown_labels_come_last(tmp_path: Path):
+    toy().write(tmp_path / "p.jsonl")
+    read = read_predictions(tmp_path / "p.jsonl", labels=["bean", "apple"])
+    assert read.labels == ["bean", "apple", "corn", "date"]
+    assert read.n_known == 2
+    with pytest.raises(DataError, match="not distinct"):
+        read_predictions(tmp_path / "p.jsonl", labels=["a", "a"])
