@@ -1,0 +1,202 @@
+"""What every reader gives: batches of documents over a growing list of labels."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelwise.data.files import read_lines
+from labelwise.data.options import BadRows
+from labelwise.errors import DataError
+from labelwise.types import Csr, Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Some documents in a row; label ids are columns of the source's `labels`."""
+
+    indptr: Ints
+    """(n_docs + 1,) where each document's labels start in `indices`."""
+    indices: Ints
+    """Label ids, in the order of the source; a document may name a label twice."""
+    texts: list[str] | None = None
+    """(n_docs,) raw texts."""
+    ids: list[str] | None = None
+    """(n_docs,) the documents' own ids."""
+    features: Csr | None = None
+    """(n_docs, n_features) ready-made features."""
+
+    def __len__(self) -> int:
+        return int(self.indptr.size) - 1
+
+
+class BadLabelError(ValueError):
+    """A label that cannot be one; the reader adds where it stands."""
+
+
+class Vocabulary(dict[str, int]):
+    """Label names to ids. A name that is looked up and not there gets the next id."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names = list(names)
+        super().__init__(zip(self.names, range(len(self.names)), strict=True))
+
+    def __missing__(self, name: object) -> int:
+        if type(name) is int:
+            return self[str(name)]
+        if not isinstance(name, str):
+            raise BadLabelError(f"a label is {kind_of(name)} where its name should be a string")
+        if not name or name.isspace():
+            raise BadLabelError("a label is empty")
+        if not name.isascii() and has_lone_surrogate(name):
+            raise BadLabelError(f"the label {name!r} holds half of a surrogate pair")
+        self[name] = number = len(self.names)
+        self.names.append(name)
+        return number
+
+    def ids_of(self, labels: Iterable[Any]) -> list[int]:
+        """Ids of label names, new ones included; unchanged if one of them cannot be a label."""
+        before = len(self.names)
+        try:
+            return list(map(self.__getitem__, labels))
+        except (BadLabelError, TypeError) as err:
+            for name in self.names[before:]:
+                del self[name]
+            del self.names[before:]
+            if isinstance(err, BadLabelError):
+                raise
+            raise BadLabelError("a label is a list or an object where its name should be a string") from err
+
+
+class NumberedLabels(Vocabulary):
+    """Labels that the documents give by number: columns of a list of names that may end in bare numbers."""
+
+    def __init__(self, names: Iterable[str] = (), *, closed: bool = False) -> None:
+        super().__init__(names)
+        self.closed = closed
+
+    def ids_of(self, labels: Iterable[Any]) -> list[int]:
+        """The numbers themselves, checked."""
+        numbers = list(labels)
+        for number in numbers:
+            if type(number) is not int or number < 0:
+                raise BadLabelError(f"the label {number!r} is not a column number")
+            if self.closed and number >= len(self.names):
+                raise BadLabelError(f"label {number} is out of range: there are {len(self.names)} labels")
+            if number >= 1 << 31:
+                raise BadLabelError(f"label {number} is out of range")
+        self.grow(max(numbers, default=-1) + 1)
+        return numbers
+
+    def grow(self, n_labels: int) -> None:
+        """Name the columns up to `n_labels` by their numbers."""
+        while len(self.names) < n_labels:
+            name = unused_name(str(len(self.names)), self)
+            self[name] = len(self.names)
+            self.names.append(name)
+
+
+class Source(Protocol):
+    """Data in some format, found and ready to be streamed."""
+
+    path: Path
+    """The folder or file that was asked for."""
+    labels: Vocabulary
+    """All labels met so far."""
+    labels_known: bool
+    """Whether `labels` was complete from the start, so that no split has to be read for its labels."""
+    label_texts: Mapping[str, str] | None
+    """Descriptions of labels by name, where the source has them."""
+
+    @property
+    def splits(self) -> list[str]:
+        """Names of the splits there are: train first."""
+        ...
+
+    def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
+        """The documents of a split, in order."""
+        ...
+
+
+def label_matrix(parts: Sequence[Batch], n_labels: int) -> Csr:
+    """(n_docs, n_labels) 0/1 matrix of some batches, indices sorted, without duplicates."""
+    n_docs = sum(len(part) for part in parts)
+    counts = [np.diff(part.indptr) for part in parts]
+    indptr = np.zeros(n_docs + 1, dtype=np.int64)
+    np.cumsum(np.concatenate([*counts, np.zeros(0, dtype=np.int64)]), out=indptr[1:])
+    indices = np.concatenate([*(part.indices for part in parts), np.zeros(0, dtype=np.int32)])
+    return zero_one(indptr, indices, (n_docs, n_labels))
+
+
+def zero_one(indptr: Ints, indices: Ints, shape: tuple[int, int]) -> Csr:
+    """A 0/1 matrix with sorted indices; a label named twice in a row counts once."""
+    if indptr[-1] < 1 << 31:
+        indptr = indptr.astype(np.int32)
+    Y = sp.csr_array((np.ones(indices.size, dtype=np.float32), indices.astype(np.int32), indptr), shape=shape)
+    Y.sum_duplicates()
+    Y.data[:] = 1
+    return Y
+
+
+def read_names(path: Path, *, encoding: str = "utf-8") -> list[str]:
+    """Label names, one a line, in id order."""
+    names: list[str] = []
+    for _, lines in read_lines(path, encoding=encoding):
+        names.extend(line for line in lines if line is not None)
+    while names and not names[-1]:
+        names.pop()
+    return names
+
+
+def distinct_names(names: Sequence[str], path: Path) -> list[str]:
+    """Names that must identify labels by themselves; the same one twice is an error."""
+    line_of: dict[str, int] = {}
+    for line, name in enumerate(names, 1):
+        if not name or name.isspace():
+            raise DataError("a label name is empty; every line holds one name", path=path, line=line)
+        if name in line_of:
+            message = f"the label {name!r} stands on line {line_of[name]} already; remove one of them"
+            raise DataError(message, path=path, line=line)
+        line_of[name] = line
+    return list(names)
+
+
+def unused_name(name: str, taken: Mapping[str, object]) -> str:
+    """`name`, or with a number in brackets if that name is taken."""
+    free, n = name, 2
+    while free in taken:
+        free, n = f"{name} ({n})", n + 1
+    return free
+
+
+def numbered_names(names: Sequence[str]) -> list[str]:
+    """Names of columns made distinct: columns may share a title, names of labels may not."""
+    taken: dict[str, None] = {}
+    for i, name in enumerate(names):
+        taken[unused_name(name.strip() or str(i), taken)] = None
+    return list(taken)
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Whether `text` cannot be written as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def kind_of(value: object) -> str:
+    """A JSON value's kind, with its article."""
+    if value is None:
+        return "missing"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "a string"
+    return "a list" if isinstance(value, list) else "an object"

@@ -1,0 +1,100 @@
+"""How data files are read: the options every format shares, and what happens to rows that are wrong."""
+
+import codecs
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from labelwise.errors import DataError, UsageError
+from labelwise.types import OnEvent
+
+log = logging.getLogger(__name__)
+
+REASONS_KEPT = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How to read data files; `load_dataset`, `load_splits` and `convert` take these as keywords."""
+
+    text_column: str = "text"
+    """Column that holds the text; several, separated by commas, are joined by a space: "title,content"."""
+    labels_column: str = "labels"
+    """Column that holds the labels: a list, a JSON list as a string, or a separated string."""
+    id_column: str = "id"
+    """Column that holds the document's own id; the files may lack it."""
+    label_separator: str | None = None
+    """What separates labels in a string. Not given: the first of ; | , that occurs in the label column of the
+    first 1,000 rows; none of them means that a row has one label."""
+    encoding: str = "utf-8"
+    """Encoding of text files; a byte order mark for UTF-8 or UTF-16 at the start of a file wins over utf-8."""
+    skip_bad_rows: bool = False
+    """Drop rows that are wrong, count and report them, instead of stopping at the first."""
+    max_text_chars: int = 10_000_000
+    """A text longer than this is a bad row: it is more likely an unclosed quote than a document."""
+    allow_unlabelled: bool = False
+    """Keep records with an empty label list; without it they are bad rows. Matrix formats always keep them."""
+    libsvm_base: Literal["auto", "zero", "one"] = "auto"
+    """Number of the first feature in libsvm files; "auto": one unless some feature has the number zero."""
+
+    def __post_init__(self) -> None:
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError as err:
+            raise UsageError(f"unknown encoding {self.encoding!r}; try utf-8, latin-1, cp1252 or utf-16") from err
+        if self.max_text_chars < 1:
+            raise UsageError(f"max_text_chars must be positive, not {self.max_text_chars}")
+        if self.label_separator == "":
+            raise UsageError("label_separator is empty; leave it out to have it guessed")
+        if self.libsvm_base not in ("auto", "zero", "one"):
+            raise UsageError(f"libsvm_base must be auto, zero or one, not {self.libsvm_base!r}")
+        if not self.text_columns:
+            raise UsageError("text_column is empty; name at least one column")
+
+    @property
+    def text_columns(self) -> list[str]:
+        """The columns that make up the text, in order."""
+        return [name.strip() for name in self.text_column.split(",") if name.strip()]
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "ReadOptions":
+        """Options from keywords; an unknown one is answered with the list of those there are."""
+        known = [f.name for f in fields(cls)]
+        for name in options:
+            if name not in known:
+                raise UsageError(f"unknown reading option {name!r}; there are: {', '.join(known)}")
+        return cls(**options)
+
+
+@dataclass
+class BadRows:
+    """Counts the rows that were dropped, and why; the first one is an error unless `skip` is set."""
+
+    skip: bool = False
+    """Go on after a bad row."""
+    count: int = 0
+    """How many rows were dropped."""
+    reasons: list[str] = field(default_factory=list)
+    """The first few reasons, each with its file and line."""
+
+    def add(self, message: str, *, path: Path, line: int | None = None, cause: Exception | None = None) -> None:
+        """Note a bad row, or raise a DataError about it."""
+        error = DataError(message, path=path, line=line)
+        if not self.skip:
+            raise error from cause
+        self.count += 1
+        if len(self.reasons) < REASONS_KEPT:
+            self.reasons.append(str(error))
+
+    def report(self, on_event: OnEvent | None, source: Path) -> None:
+        """Say how many rows were dropped: a log line and a `bad_rows` event; silent if there were none."""
+        if self.count == 0:
+            return
+        log.warning(
+            "%s: dropped %d bad rows; the first: %s", source, self.count, "; ".join(self.reasons)
+        )
+        if on_event is not None:
+            values = {"path": str(source), "count": self.count, "reasons": list(self.reasons)}
+            on_event("bad_rows", values)
