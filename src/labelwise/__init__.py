@@ -44,7 +44,7 @@ _HOMES = {
     "split_validation": "labelwise.data",
 }
 
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604  (all are strings)
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,180 @@
+"""Texts in blocks: bounded pieces of work that are encoded, hashed and counted independently of each other."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from labelwise.config import TfidfConfig
+from labelwise.errors import DataError
+from labelwise.features.characters import character_table, to_bytes
+from labelwise.kernels.counts import tally
+from labelwise.kernels.tokens import fold_characters, hash_windows, hash_words, spell_codes, spell_words
+
+# Big enough to make a kernel call cheap, small enough for a block's terms to stay in the cache. Fixed, so that
+# the number of threads cannot change the result.
+CHARACTERS_PER_BLOCK = 1 << 20
+TEXTS_PER_BLOCK = 1 << 14
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True)
+class CountedBlock:
+    """The terms of some documents, counted; `n_pairs` are its (document, term) pairs."""
+
+    indptr: npt.NDArray[np.int64]
+    """(n_docs + 1,)"""
+    term: npt.NDArray[np.int32]
+    """(n_pairs,) the block's own term numbers."""
+    count: npt.NDArray[np.int32]
+    """(n_pairs,)"""
+    hashes: npt.NDArray[np.uint64]
+    """(n_terms,)"""
+    starts: npt.NDArray[np.uint32]
+    """(n_terms,) where each term appeared first in `source`."""
+    ends: npt.NDArray[np.uint32]
+    """(n_terms,)"""
+    source: npt.NDArray[np.uint8] | npt.NDArray[np.uint32]
+    """The block's bytes, or its folded characters."""
+
+
+class Analyzer:
+    """Finds and counts the terms of texts."""
+
+    def __init__(self, config: TfidfConfig) -> None:
+        self.config = config
+        self.table = character_table(config.lowercase)
+
+    def count(self, texts: list[str]) -> CountedBlock:
+        """Count the terms of one block of texts."""
+        config = self.config
+        encoded = [to_bytes(text, config.lowercase) for text in texts]
+        ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)))
+        source = np.frombuffer(b"".join(encoded), np.uint8)
+        n_min, n_max = config.ngram_range
+        if config.analyzer == "word":
+            tokens = hash_words(source, ends, self.table, config.min_token_length, n_min, n_max)
+        else:
+            bounded = config.analyzer == "char_wb"
+            source, *pieces = fold_characters(source, ends, self.table, bounded)
+            tokens = hash_windows(source, *pieces, n_min, n_max, bounded)
+        hashes, token_starts, token_ends, token_indptr = tokens
+        indptr, term, count, first = tally(hashes, token_indptr)
+        return CountedBlock(indptr, term, count, hashes[first], token_starts[first], token_ends[first], source)
+
+    def spell(
+        self, block: CountedBlock, which: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """The letters of some of a block's terms, and the size of each."""
+        starts, ends = block.starts[which], block.ends[which]
+        letters: npt.NDArray[np.uint8]
+        sizes: npt.NDArray[np.int64]
+        if self.config.analyzer == "word":
+            letters, sizes = spell_words(block.source, self.table, self.config.min_token_length, starts, ends)
+        else:
+            letters, sizes = spell_codes(block.source, starts, ends)
+        return letters, sizes
+
+    def hash_terms(self, terms: list[str]) -> npt.NDArray[np.uint64]:
+        """(n_terms,) hashes of terms as they are written, 0 for what this analyzer would never produce."""
+        if self.config.analyzer != "word":
+            codes = np.frombuffer("".join(terms).encode("utf-32-le", "surrogatepass"), np.uint32)
+            term_ends = np.cumsum([len(term) for term in terms])
+            longest = max(map(len, terms), default=1)
+            tokens = hash_windows(codes, term_ends, np.arange(len(terms) + 1), 1, longest, False)
+            return _whole(tokens, term_ends)
+        encoded = [term.encode("utf-8", "surrogatepass") for term in terms]
+        term_ends = np.cumsum([len(term) for term in encoded])
+        source = np.frombuffer(b"".join(encoded), np.uint8)
+        n_min, n_max = self.config.ngram_range
+        hashes = _whole(
+            hash_words(source, term_ends, self.table, self.config.min_token_length, n_min, n_max), term_ends
+        )
+        starts = np.concatenate((np.zeros(1, np.int64), term_ends[:-1]))
+        letters, sizes = spell_words(source, self.table, self.config.min_token_length, starts, term_ends)
+        spelled, begin = letters.tobytes(), 0
+        for i, size in enumerate(sizes.tolist()):
+            if spelled[begin : begin + size] != encoded[i]:  # such as a capital letter where all is lower-cased
+                hashes[i] = 0
+            begin += size
+        return hashes
+
+
+def _whole(tokens: tuple[Any, ...], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """For every document the hash of the token that spans it all, 0 where there is none."""
+    token_hashes, token_starts, token_ends, indptr = tokens
+    doc = np.repeat(np.arange(len(ends)), np.diff(indptr))
+    starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+    whole = (token_starts == starts[doc]) & (token_ends == ends[doc])
+    hashes = np.zeros(len(ends), np.uint64)
+    hashes[doc[whole]] = token_hashes[whole]
+    return hashes
+
+
+def text_blocks(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Cut a stream of texts into blocks of about equal size, checking each text."""
+    block: list[str] = []
+    size = n_before = 0
+    for text in texts:
+        if not isinstance(text, str):
+            raise DataError(
+                f"text number {n_before + len(block)} (counted from 0) is {_described(text)}, not a string; "
+                "leave such rows out or convert them first"
+            )
+        block.append(text)
+        size += len(text)
+        if size >= CHARACTERS_PER_BLOCK or len(block) >= TEXTS_PER_BLOCK:
+            yield block
+            n_before += len(block)
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def map_in_order(function: Callable[[T], U], items: Iterable[T], threads: int | None) -> Iterator[U]:
+    """Results of `function` in the order of `items`, computed by threads with a bounded look-ahead.
+
+    One item alone is done in the calling thread: starting a pool costs more than a short text.
+    """
+    threads = threads or available_cores()
+    source = iter(items)
+    ahead = []
+    for item in source:
+        ahead.append(item)
+        if len(ahead) == 2:
+            break
+    if len(ahead) < 2 or threads == 1:
+        yield from map(function, ahead)
+        yield from map(function, source)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[U]] = deque(pool.submit(function, item) for item in ahead)
+        del ahead
+        try:
+            for item in source:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > threads + 1:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS or Windows
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _described(value: object) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} ({text if len(text) <= 40 else text[:37] + '...'})"

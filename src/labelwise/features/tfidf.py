@@ -1,0 +1,295 @@
+"""Tf-idf features of raw texts: scikit-learn's values, in one parallel pass over the texts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from labelwise import storage
+from labelwise.config import TfidfConfig
+from labelwise.errors import DataError, UsageError
+from labelwise.events import Task
+from labelwise.features.blocks import Analyzer, CountedBlock, map_in_order, text_blocks
+from labelwise.features.vocabulary import Vocabulary, VocabularyBuilder
+from labelwise.kernels.counts import arrange, weigh
+from labelwise.types import Csr, OnEvent
+
+_NORMS = {None: 0, "l1": 1, "l2": 2}
+_INT32_MAX = np.iinfo(np.int32).max
+
+
+@dataclass
+class _Pairs:
+    """What is kept of a counted block between the two halves of `fit_transform`."""
+
+    block: CountedBlock | None
+    numbers: npt.NDArray[np.int64]
+    """(n_terms,) the builder's number of each of the block's terms."""
+    n_docs: npt.NDArray[np.int64]
+    """(n_terms,) documents of the block that hold the term."""
+
+
+class Tfidf:
+    """Turns texts into sparse, weighted term counts.
+
+    The values are those of scikit-learn's TfidfVectorizer with the same settings; columns are the terms in
+    alphabetical order. A fitted object may be used from any number of threads.
+
+    >>> X = Tfidf(TfidfConfig(ngram_range=(1, 2), min_df=2)).fit_transform(texts)   # (n_docs, n_features)
+    """
+
+    vocabulary_: Vocabulary
+    idf_: npt.NDArray[np.float32]
+    """(n_features,), or empty if the terms are not weighted."""
+
+    def __init__(self, config: TfidfConfig | None = None) -> None:
+        self.config = config or TfidfConfig()
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(self, texts: Iterable[str], *, on_event: OnEvent | None = None) -> Self:
+        """Learn the terms and their weights; the texts are read once and not kept."""
+        self._fit(texts, keep=False, on_event=on_event)
+        return self
+
+    def fit_transform(self, texts: Iterable[str], *, on_event: OnEvent | None = None) -> Csr:
+        """Learn the terms and return the features of the same texts, reading them once.
+
+        Returns
+        -------
+        X : (n_docs, n_features) float32, indices sorted
+        """
+        blocks, columns = self._fit(texts, keep=True, on_event=on_event)
+
+        sizes = [int(pairs.n_docs[columns[pairs.numbers] >= 0].sum()) for pairs in blocks]
+        n_docs = sum(len(pairs.block.indptr) - 1 for pairs in blocks if pairs.block is not None)
+        starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        indices = np.empty(starts[-1], np.int32)
+        data = np.empty(starts[-1], np.float32)
+
+        def lay_out(at: int) -> npt.NDArray[np.int64]:
+            pairs, here = blocks[at], slice(starts[at], starts[at + 1])
+            block, pairs.block = pairs.block, None  # the counts are let go as soon as the rows stand
+            assert block is not None  # every block is laid out once
+            indptr = self._rows(block, columns[pairs.numbers], indices[here], data[here])
+            indptr += starts[at]
+            return indptr[1:]
+
+        ends = list(map_in_order(lay_out, range(len(blocks)), self.config.threads))
+        return self._matrix(data, indices, np.concatenate([np.zeros(1, np.int64), *ends]), n_docs)
+
+    def _fit(
+        self, texts: Iterable[str], *, keep: bool, on_event: OnEvent | None
+    ) -> tuple[list[_Pairs], npt.NDArray[np.int64]]:
+        """Count all texts. Returns the counts, if kept, and the column of each number (-1: dropped)."""
+        config = _checked(self.config)
+        analyzer, builder = Analyzer(config), VocabularyBuilder()
+        kept: list[_Pairs] = []
+        n_docs = 0
+        with Task(on_event, "tf-idf") as task:
+            for block in map_in_order(analyzer.count, text_blocks(_checked_texts(texts)), config.threads):
+                n_terms = builder.n_terms
+                numbers = builder.number(block.hashes)
+                builder.spell(*analyzer.spell(block, numbers >= n_terms))
+                block_docs = np.bincount(block.term, minlength=len(numbers))
+                builder.n_docs[numbers] += block_docs
+                if config.max_features is not None:
+                    occurrences = np.bincount(block.term, weights=block.count, minlength=len(numbers))
+                    builder.n_occurrences[numbers] += occurrences.astype(np.int64)
+                if keep:
+                    nothing = block.source[:0]
+                    counts = CountedBlock(
+                        block.indptr,
+                        block.term,
+                        block.count,
+                        block.hashes[:0],
+                        block.starts[:0],
+                        block.ends[:0],
+                        nothing,
+                    )
+                    kept.append(_Pairs(counts, numbers, block_docs))
+                n_docs += len(block.indptr) - 1
+                task.advance(len(block.indptr) - 1)
+        if not builder.n_terms:
+            what = f"the {n_docs} texts hold no {config.analyzer} n-gram" if n_docs else "there are no texts"
+            raise DataError(f"{what} to make features of; check the text column and the tf-idf settings")
+
+        numbers = _selection(builder, n_docs, config)
+        self.vocabulary_ = builder.finish(numbers)
+        columns = np.full(builder.n_terms, -1, np.int64)
+        columns[numbers] = np.arange(len(numbers))
+        self.idf_ = np.empty(0, np.float32)
+        if config.use_idf:
+            smooth = int(config.smooth_idf)
+            shares = (n_docs + smooth) / (builder.n_docs[numbers] + smooth)
+            self.idf_ = (np.log(shares) + 1).astype(np.float32)
+        self._analyzer = analyzer
+        return kept, columns
+
+    # ------------------------------------------------------------------ using
+
+    def transform(self, texts: Iterable[str], *, on_event: OnEvent | None = None) -> Csr:
+        """Features of texts over the fitted terms; unknown terms are passed over.
+
+        Returns
+        -------
+        X : (n_docs, n_features) float32, indices sorted
+        """
+        vocabulary = self._fitted()
+
+        def rows(block_texts: list[str]) -> tuple[Any, Any, Any]:
+            block = self._analyzer.count(block_texts)
+            columns = vocabulary.find(block.hashes)
+            size = len(block.term)
+            if len(block.indptr) > 2:
+                size = int(np.count_nonzero(columns[block.term] >= 0))
+            indices, data = np.empty(size, np.int32), np.empty(size, np.float32)
+            indptr = self._rows(block, columns, indices, data)
+            return indptr, indices[: indptr[-1]], data[: indptr[-1]]
+
+        parts = []
+        with Task(on_event, "tf-idf") as task:
+            for part in map_in_order(rows, text_blocks(_checked_texts(texts)), self.config.threads):
+                parts.append(part)
+                task.advance(len(part[0]) - 1)
+        if len(parts) == 1:
+            indptr, indices, data = parts[0]
+            return self._matrix(data, indices, indptr, len(indptr) - 1)
+        starts = np.concatenate(([0], np.cumsum([len(data) for _, _, data in parts]))).astype(np.int64)
+        ends = [indptr[1:] + start for (indptr, _, _), start in zip(parts, starts, strict=False)]
+        indptr = np.concatenate([np.zeros(1, np.int64), *ends])
+        indices = np.concatenate([np.empty(0, np.int32), *(indices for _, indices, _ in parts)])
+        data = np.concatenate([np.empty(0, np.float32), *(data for _, _, data in parts)])
+        return self._matrix(data, indices, indptr, len(indptr) - 1)
+
+    def feature_names(self) -> list[str]:
+        """(n_features,) the term of every column."""
+        return self._fitted().terms()
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self._fitted())
+
+    def _fitted(self) -> Vocabulary:
+        if not hasattr(self, "vocabulary_"):
+            raise UsageError("this Tfidf is not fitted yet; call fit or fit_transform with the training texts first")
+        return self.vocabulary_
+
+    def _rows(
+        self,
+        block: CountedBlock,
+        columns: npt.NDArray[np.int64],
+        indices_out: npt.NDArray[np.int32],
+        data_out: npt.NDArray[np.float32],
+    ) -> npt.NDArray[np.int64]:
+        """Write the features of a counted block and return their indptr."""
+        order = np.argsort(columns)
+        order = order[np.count_nonzero(columns < 0) :]
+        indptr: npt.NDArray[np.int64] = arrange(
+            block.indptr, block.term, block.count, columns, order, indices_out, data_out
+        )
+        weigh(indptr, indices_out, self.idf_, self.config.sublinear_tf, _NORMS[self.config.norm], data_out)
+        return indptr
+
+    def _matrix(
+        self,
+        data: npt.NDArray[np.float32],
+        indices: npt.NDArray[np.int32],
+        indptr: npt.NDArray[np.int64],
+        n_docs: int,
+    ) -> Csr:
+        if indptr[-1] <= _INT32_MAX:
+            indptr = indptr.astype(np.int32)
+        else:  # scipy wants one type for both
+            indices = indices.astype(np.int64)
+        X = Csr((data, indices, indptr), shape=(n_docs, len(self.vocabulary_)))
+        X.has_sorted_indices = X.has_canonical_format = True
+        return X
+
+    # ------------------------------------------------------------------ keeping
+
+    def save(self, path: Path | str) -> None:
+        """Write a folder from which `load` makes the same object."""
+        vocabulary = self._fitted()
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "letters": vocabulary.letters,
+            "offsets": vocabulary.offsets,
+            "keys": vocabulary.keys,
+            "values": vocabulary.values,
+            "idf": self.idf_,
+        }
+        storage.save(path, kind="tfidf", config=self.config, arrays=arrays)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read what `save` wrote; the arrays are mapped into memory, not copied."""
+        saved = storage.load(path, kind="tfidf")
+        self = cls(storage.restore(TfidfConfig, saved.config, path))
+        arrays = saved.arrays
+        self.vocabulary_ = Vocabulary(arrays["letters"], arrays["offsets"], arrays["keys"], arrays["values"])
+        self.idf_ = arrays["idf"]
+        self._analyzer = Analyzer(self.config)
+        return self
+
+    @classmethod
+    def from_sklearn(cls, vectorizer: Any, *, threads: int | None = None) -> Self:
+        """A fast twin of a fitted scikit-learn CountVectorizer or TfidfVectorizer, columns in its order."""
+        from labelwise.features.adopt import translate
+
+        config, vocabulary, idf = translate(vectorizer, threads)
+        self = cls(config)
+        self.vocabulary_, self.idf_, self._analyzer = vocabulary, idf, Analyzer(config)
+        return self
+
+
+def _checked(config: TfidfConfig) -> TfidfConfig:
+    n_min, n_max = config.ngram_range
+    if not 1 <= n_min <= n_max:
+        raise UsageError(
+            f"ngram_range is ({n_min}, {n_max}); it must be (shortest, longest) with 1 <= shortest <= longest"
+        )
+    if config.min_token_length < 1:
+        raise UsageError(f"min_token_length is {config.min_token_length}; it must be at least 1")
+    for name in ("min_df", "max_df"):
+        value = getattr(config, name)
+        if value < 0 or (isinstance(value, float) and not value <= 1):
+            raise UsageError(f"{name} is {value}; give a count (an int >= 0) or a share (a float from 0.0 to 1.0)")
+    if config.max_features is not None and config.max_features < 1:
+        raise UsageError(f"max_features is {config.max_features}; it must be at least 1, or None for no limit")
+    if config.threads is not None and config.threads < 1:
+        raise UsageError(f"threads is {config.threads}; it must be at least 1, or None for all cores")
+    return config
+
+
+def _checked_texts(texts: Iterable[str]) -> Iterator[str]:
+    if isinstance(texts, str):
+        raise UsageError("expected a list of texts, got one string; write [text] for a single one")
+    return iter(texts)
+
+
+def _selection(builder: VocabularyBuilder, n_docs: int, config: TfidfConfig) -> npt.NDArray[np.int64]:
+    """(n_features,) the terms kept by min_df, max_df and max_features, in alphabetical order."""
+    least, most = (share if isinstance(share, int) else share * n_docs for share in (config.min_df, config.max_df))
+    if most < least:
+        raise UsageError(
+            f"max_df={config.max_df} allows {math.floor(most)} documents but min_df={config.min_df} asks for {least}; "
+            "lower min_df or raise max_df"
+        )
+    counts = builder.n_docs[: builder.n_terms]
+    numbers = builder.in_order(np.flatnonzero((counts >= least) & (counts <= most)))
+    if not len(numbers):
+        raise DataError(
+            f"min_df={config.min_df} and max_df={config.max_df} leave none of the {builder.n_terms} terms; "
+            "lower min_df or raise max_df"
+        )
+    if config.max_features is not None and len(numbers) > config.max_features:
+        by_occurrences = np.argsort(-builder.n_occurrences[numbers], kind="stable")
+        numbers = numbers[np.sort(by_occurrences[: config.max_features])]
+    return numbers
