@@ -260,7 +260,7 @@ def test_damaged_files_raise_our_error(tmp_path: Path, name):
                 read_predictions(path)
             except DataError as err:
                 assert name in str(err)  # noqa: PT017  (most damage must raise, some is harmless)
-    path.write_bytes(b"\xff\xff" + whole[2:])
+    path.write_bytes(b"\xff\xff" + whole[2:-8])
     with pytest.raises(DataError, match=r"p\."):
         read_predictions(path)
 

@@ -1,0 +1,89 @@
+"""Two systems on the same documents: is one better, or was it luck?"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labelwise.errors import DataError, UsageError
+from labelwise.metrics.evaluation import Evaluation
+from labelwise.metrics.intervals import Difference, paired_test
+from labelwise.predictions.files import written_aside
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What `compare` found: differences by metric, in percent points, first minus second."""
+
+    names: tuple[str, str]
+    """What to call the two systems."""
+    n_docs: int
+    resamples: int
+    differences: dict[str, Difference]
+
+    def __getitem__(self, name: str) -> Difference:
+        if name not in self.differences:
+            raise KeyError(f"{name!r} was not compared; there are {', '.join(self.differences)}")
+        return self.differences[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        return asdict(self)
+
+    def save(self, path: Path | str) -> None:
+        """Write `to_dict` as JSON; the file appears whole or not at all."""
+        with written_aside(Path(path)) as aside:
+            aside.write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def table(self, *, title: str | None = None) -> "Table":
+        """A rich table: a row per metric with both figures, the difference, its interval and p."""
+        from labelwise.metrics.table import comparison_table
+
+        return comparison_table(self, title)
+
+
+def compare(
+    first: Evaluation,
+    second: Evaluation,
+    *,
+    metrics: Sequence[str] | None = None,
+    names: tuple[str, str] = ("first", "second"),
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Comparison:
+    """Test every difference between two evaluations of the same documents.
+
+    The interval comes from the paired bootstrap, the p-value from the paired sign-flip test (see
+    `labelwise.metrics.intervals`). p-values are not corrected for the number of metrics looked at.
+
+    Parameters
+    ----------
+    first, second
+        What `evaluate` returned for the two systems, with the same truth.
+    metrics
+        Names such as "P@1"; all that both measured if None. macro-F1 and coverage are not sums over documents
+        and cannot be tested this way.
+    names
+        What to call the two systems.
+    """
+    if first.truth != second.truth:
+        raise DataError(
+            f"the two evaluations judge different truths ({first.n_docs} and {second.n_docs} documents); "
+            "evaluate both systems on the same documents and labels, in the same order"
+        )
+    if resamples < 1:
+        raise UsageError(f"resamples is {resamples}; a test needs at least 1, better 1000")
+    shared = [
+        name for bucket, name in first.contributions.place if not bucket and ("", name) in second.contributions.place
+    ]
+    for name in metrics or ():
+        if name not in shared:
+            raise UsageError(f"{name!r} cannot be compared; what can: {', '.join(shared)}")
+    wanted = [("", name) for name in metrics or shared]
+    found = paired_test(first.contributions, second.contributions, wanted, resamples, seed)
+    differences = {name: found[bucket, name] for bucket, name in wanted}
+    return Comparison(names=names, n_docs=first.n_docs, resamples=resamples, differences=differences)

@@ -1,0 +1,258 @@
+"""All metrics of one system at once, with intervals, in total and by label frequency."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labelwise.errors import DataError, UsageError
+from labelwise.metrics.buckets import BUCKETS, assign_buckets, check_buckets
+from labelwise.metrics.intervals import Contributions, Key, bootstrap_intervals, collect
+from labelwise.metrics.judge import Judged, Scored, check_ks, count_labels, judge
+from labelwise.metrics.propensity import Family, family_constants, inverse_propensity
+from labelwise.metrics.tally import METRICS, RATIOS, Ratio, count_by_label, tally
+from labelwise.predictions.files import written_aside
+from labelwise.types import Csr, Floats, Ints
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Score:
+    """A figure in percent; nan where there was nothing to measure."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    """The 95 % interval, where the metric has one."""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """The figures of the labels of one range of frequency."""
+
+    fewest: int
+    """Least number of training documents of its labels."""
+    n_labels: int
+    """How many of its labels occur in the truth."""
+    n_docs: int
+    """How many documents have at least one of them."""
+    scores: dict[str, Score]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evaluation:
+    """What `evaluate` found. ``evaluation["P@1"]`` is a figure in percent, ``.table()`` shows them all."""
+
+    n_docs: int
+    n_labels: int
+    ks: tuple[int, ...]
+    threshold: float | None
+    scores: dict[str, Score]
+    """Figures by name: "P@1", "PSP@5", "micro-F1@3", and "micro-F1>=0.5" for a threshold."""
+    buckets: dict[str, Bucket]
+    """The same by label frequency, the most frequent labels first; empty without training counts."""
+    settings: dict[str, Any]
+    """Constants that the figures depend on: family, a, b, bootstrap, seed."""
+    truth: str
+    """Fingerprint of the truth."""
+    contributions: Contributions = field(repr=False)
+    """What every document adds to every metric, for paired tests; not saved."""
+
+    def __getitem__(self, name: str) -> float:
+        if name not in self.scores:
+            raise KeyError(f"{name!r} was not measured; there are {', '.join(self.scores)}")
+        return self.scores[name].value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the documents' contributions, ready for JSON; nan becomes None."""
+        return {
+            "n_docs": self.n_docs,
+            "n_labels": self.n_labels,
+            "ks": list(self.ks),
+            "threshold": self.threshold,
+            "scores": _plain(self.scores),
+            "buckets": {
+                name: {**asdict(bucket), "scores": _plain(bucket.scores)} for name, bucket in self.buckets.items()
+            },
+            "settings": dict(self.settings),
+            "truth": self.truth,
+        }
+
+    def save(self, path: Path | str) -> None:
+        """Write `to_dict` as JSON; the file appears whole or not at all."""
+        with written_aside(Path(path)) as aside:
+            aside.write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def table(self, *, title: str | None = None) -> "Table":
+        """A rich table: a row per metric, a column per cut-off, then the same for each bucket."""
+        from labelwise.metrics.table import evaluation_table
+
+        return evaluation_table(self, title)
+
+
+def evaluate(
+    Y: Csr,
+    Y_pred: Scored,
+    *,
+    ks: Sequence[int] = (1, 3, 5),
+    Y_train: Csr | None = None,
+    train_counts: Sequence[int] | Ints | None = None,
+    n_train_docs: int | None = None,
+    family: Family = "default",
+    threshold: float | None = None,
+    buckets: Mapping[str, int] | None = BUCKETS,
+    bootstrap: int = 1000,
+    seed: int = 0,
+) -> Evaluation:
+    """Measure predictions by every metric of `labelwise.metrics`.
+
+    Parameters
+    ----------
+    Y
+        (n_docs, n_labels) true labels.
+    Y_pred
+        (n_docs, n_labels) scores of the best labels; a `Predictions` object will do.
+    ks
+        Cut-offs.
+    Y_train
+        (n_train, n_labels) training labels. Without them (or `train_counts`) there are no PSP and no buckets.
+    train_counts, n_train_docs
+        Instead of `Y_train`: (n_labels,) training documents of each label, and how many there were in all.
+    family
+        Whose propensity constants to use.
+    threshold
+        Also measure F1 of all predictions with at least this score.
+    buckets
+        Least number of training documents of the labels in each bucket, by its name; None for no buckets.
+    bootstrap
+        Resamples behind the intervals; 0 for none.
+    seed
+        Seed of the resampling.
+
+    Examples
+    --------
+    >>> evaluation = evaluate(test.Y, model.predict(test.texts), Y_train=train.Y)
+    >>> evaluation["P@1"]
+    91.4
+    >>> rich.print(evaluation.table())
+    """
+    ks = check_ks(ks)
+    if bootstrap < 0:
+        raise UsageError(f"bootstrap is {bootstrap}; give 0 for no intervals, or about 1000")
+    constants = family_constants(family)
+    judged = judge(Y, Y_pred, max(ks))
+    n_labels = Y.shape[1]
+    counts, weights = _training(Y_train, train_counts, n_train_docs, n_labels, constants)
+    named = check_buckets(buckets or {}) if counts is not None else {}
+    scope = assign_buckets(counts, named) if named and counts is not None else np.zeros(n_labels, dtype=np.uint8)
+
+    views = [_View(judged, ks, [f"@{k}" for k in ks])]
+    if threshold is not None:
+        above = judge(Y, Y_pred, None, threshold=threshold)
+        views.append(_View(above, (above.longest,), [f">={threshold:g}"], ("micro-F1", "macro-F1")))
+    ratios: dict[Key, Ratio] = {}
+    means: dict[Key, float] = {}
+    for view in views:
+        ratios.update(view.ratios(weights, scope, list(named)))
+        means.update(view.means(scope, list(named)))
+    contributions, values = collect(ratios)
+    intervals = bootstrap_intervals(contributions, bootstrap, seed) if bootstrap else {}
+    found = {key: Score(value, *intervals.get(key, (None, None))) for key, value in values.items()}
+    found.update((key, Score(value)) for key, value in means.items())
+    order = [metric + suffix for metric in METRICS for view in views for suffix in view.suffixes]
+
+    true = np.bincount(judged.truth, minlength=n_labels) > 0
+    rows = np.repeat(np.arange(judged.n_docs), np.diff(judged.indptr))
+    parts = {}
+    for i, (name, fewest) in enumerate(named.items()):
+        parts[name] = Bucket(
+            fewest=fewest,
+            n_labels=int(np.count_nonzero(true & (scope == i))),
+            n_docs=np.unique(rows[scope[judged.truth] == i]).size,
+            scores={metric: found[name, metric] for metric in order if (name, metric) in found},
+        )
+    settings: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed}
+    if weights is not None:
+        settings = {"family": family, "a": constants[0], "b": constants[1], **settings}
+    return Evaluation(
+        n_docs=judged.n_docs,
+        n_labels=n_labels,
+        ks=ks,
+        threshold=threshold,
+        scores={metric: found["", metric] for metric in order if ("", metric) in found},
+        buckets=parts,
+        settings=settings,
+        truth=judged.digest,
+        contributions=contributions,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """Predictions judged at some cut-offs, and which metrics to take there."""
+
+    judged: Judged
+    ks: tuple[int, ...]
+    suffixes: list[str]
+    metrics: tuple[str, ...] = METRICS
+
+    def ratios(self, weights: Floats | None, scope: Ints, buckets: list[str]) -> dict[Key, Ratio]:
+        total, parts = tally(self.judged, self.ks, weights, scope, max(1, len(buckets)))
+        return {
+            (bucket, metric + suffix): RATIOS[metric](part, cut)
+            for bucket, part in zip(["", *buckets], [total, *parts], strict=False)
+            for metric in RATIOS
+            for cut, suffix in enumerate(self.suffixes)
+            if metric in self.metrics and (weights is not None or not metric.startswith("PS"))
+        }
+
+    def means(self, scope: Ints, buckets: list[str]) -> dict[Key, float]:
+        found = {}
+        inside = np.full(self.judged.n_labels, len(buckets))
+        inside[: scope.size] = scope
+        for k, suffix in zip(self.ks, self.suffixes, strict=True):
+            counts = count_by_label(self.judged, k)
+            for i, bucket in enumerate(["", *buckets]):
+                among = None if i == 0 else inside == i - 1
+                found[bucket, f"macro-F1{suffix}"] = counts.macro_f1(among)
+                if "coverage" in self.metrics:
+                    found[bucket, f"coverage{suffix}"] = counts.coverage(among)
+        return found
+
+
+def _training(
+    Y_train: Csr | None,
+    train_counts: Sequence[int] | Ints | None,
+    n_train_docs: int | None,
+    n_labels: int,
+    constants: tuple[float, float],
+) -> tuple[Ints | None, Floats | None]:
+    """(n_labels,) training counts and inverse propensities; None where nothing is known of training."""
+    if Y_train is not None and train_counts is not None:
+        raise UsageError("Y_train and train_counts say the same; pass one of them")
+    train = Y_train if Y_train is not None else train_counts
+    if train is None:
+        return None, None
+    name = "Y_train" if Y_train is not None else "train_counts"
+    counts = count_labels(train, name=name)
+    if counts.size != n_labels:
+        raise DataError(
+            f"{name} has {counts.size} labels but Y has {n_labels}; "
+            "lay both over the same labels, in the same order: Dataset.with_labels does it"
+        )
+    if Y_train is not None:
+        n_train_docs = Y_train.shape[0]
+    return counts, inverse_propensity(counts, *constants, n_docs=n_train_docs)
+
+
+def _plain(scores: Mapping[str, Score]) -> dict[str, dict[str, float | None]]:
+    return {
+        name: {key: None if value is None or isnan(value) else value for key, value in asdict(score).items()}
+        for name, score in scores.items()
+    }

@@ -1,0 +1,146 @@
+"""How sure a figure is: the bootstrap over documents, and the paired test of two systems.
+
+A metric is a ratio of two sums over documents, so a resample needs no second look at the predictions: draw how
+often each document counts, and multiply that vector with the documents' contributions, all metrics at once.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from labelwise.metrics.tally import Ratio, percent
+from labelwise.types import Floats
+
+Key: TypeAlias = tuple[str, str]
+"""Bucket ("" for all labels) and name of a metric: ("tail", "P@5")."""
+
+CELLS_AT_ONCE = 1 << 25
+"""Draws held in memory at once (128 MB)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """What every document adds to every metric. Denominators that metrics share are kept once."""
+
+    columns: Floats
+    """(n_columns, n_docs) float32."""
+    place: Mapping[Key, tuple[int, int]]
+    """Columns of the numerator and of the denominator of each metric."""
+
+    def rows(self, keys: list[Key]) -> list[int]:
+        """Columns of the numerators of the metrics, then those of their denominators."""
+        return [self.place[key][part] for part in (0, 1) for key in keys]
+
+
+def collect(ratios: Mapping[Key, Ratio]) -> tuple[Contributions, dict[Key, float]]:
+    """Contributions and the value in percent of each metric; values come from the unrounded sums."""
+    arrays: list[Floats] = []
+    number: dict[int, int] = {}  # address of an array -> its column; `ratios` keeps the arrays alive
+    place = {}
+    for key, parts in ratios.items():
+        at = [part.__array_interface__["data"][0] for part in parts]
+        for address, part in zip(at, parts, strict=True):
+            if address not in number:
+                number[address] = len(arrays)
+                arrays.append(part)
+        place[key] = (number[at[0]], number[at[1]])
+    columns = np.empty((len(arrays), arrays[0].size), dtype=np.float32)
+    for row, array in zip(columns, arrays, strict=True):
+        row[:] = array
+    sums = [float(array.sum()) for array in arrays]
+    return Contributions(columns, place), {key: percent(sums[n], sums[d]) for key, (n, d) in place.items()}
+
+
+def bootstrap_intervals(contributions: Contributions, resamples: int, seed: int) -> dict[Key, tuple[float, float]]:
+    """95 % percentile interval of every metric, over `resamples` draws of as many documents with replacement."""
+    keys = list(contributions.place)
+    columns = contributions.columns
+    rng = np.random.default_rng(seed)
+    sums = np.concatenate([drawn @ columns.T for drawn in _draw_counts(rng, columns.shape[1], resamples)])
+    values = _ratio(sums.astype(np.float64)[:, contributions.rows(keys)])
+    return {key: interval(column) for key, column in zip(keys, values.T, strict=True)}
+
+
+def interval(values: Floats) -> tuple[float, float]:
+    """The middle 95 % of the values that are numbers."""
+    values = values[~np.isnan(values)]
+    if values.size == 0:
+        return float("nan"), float("nan")
+    low, high = np.percentile(values, (2.5, 97.5))
+    return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far one system is ahead of another in one metric, and how surely."""
+
+    first: float
+    second: float
+    difference: float
+    """First minus second, in percent points."""
+    low: float
+    high: float
+    """The 95 % interval of the difference, from the paired bootstrap."""
+    p_value: float
+    """Chance of a difference at least as large if the systems were exchangeable; two-sided sign-flip test."""
+
+
+def paired_test(
+    first: Contributions, second: Contributions, keys: list[Key], resamples: int, seed: int
+) -> dict[Key, Difference]:
+    """Compare two systems on the same documents: paired bootstrap for the interval, sign flips for the p-value.
+
+    A sign flip exchanges the two systems' predictions for a random half of the documents. p counts the
+    observed exchange too, (1 + as extreme) / (1 + resamples), so it is never 0, and 1 for equal systems.
+    """
+    rng = np.random.default_rng(seed)
+    n_docs = first.columns.shape[1]
+    columns = [system.columns[system.rows(keys)].astype(np.float64) for system in (first, second)]
+    totals = [part.sum(axis=1) for part in columns]
+    observed = [_ratio(total) for total in totals]
+    both = np.concatenate(columns).astype(np.float32)
+    sums = np.concatenate([drawn @ both.T for drawn in _draw_counts(rng, n_docs, resamples)])
+    halves = np.split(sums.astype(np.float64), 2, axis=1)
+    resampled = _ratio(halves[0]) - _ratio(halves[1])
+
+    gap = columns[0] - columns[1]
+    moved = np.concatenate([drawn @ gap.T for drawn in _draw_halves(rng, n_docs, resamples)])
+    flipped = _ratio(totals[0] - moved) - _ratio(totals[1] + moved)
+    difference = observed[0] - observed[1]
+    # Sums of the same terms in another order differ in the last digits: that is no smaller difference.
+    extreme = (np.abs(flipped) >= np.abs(difference) - 1e-9).sum(axis=0)
+    result = {}
+    for i, key in enumerate(keys):
+        low, high = interval(resampled[:, i])
+        p_value = (1 + int(extreme[i])) / (1 + resamples)
+        result[key] = Difference(float(observed[0][i]), float(observed[1][i]), float(difference[i]), low, high, p_value)
+    return result
+
+
+def _ratio(sums: Floats) -> Floats:
+    """(…, n_metrics) percents from (…, 2 * n_metrics) numerators and denominators."""
+    top, bottom = np.split(sums, 2, axis=-1)
+    return 100 * np.divide(top, bottom, out=np.full_like(top, np.nan), where=bottom != 0)
+
+
+def _draw_counts(rng: np.random.Generator, n_docs: int, resamples: int) -> Iterator[npt.NDArray[np.float32]]:
+    """Blocks of (up to 64, n_docs) numbers of times that each document was drawn. The blocks do not show."""
+    size = min(max(CELLS_AT_ONCE // n_docs, 1), 64)
+    for start in range(0, resamples, size):
+        drawn = np.empty((min(size, resamples - start), n_docs), dtype=np.float32)
+        for row in drawn:
+            row[:] = np.bincount(rng.integers(n_docs, size=n_docs), minlength=n_docs)
+        yield drawn
+
+
+def _draw_halves(rng: np.random.Generator, n_docs: int, resamples: int) -> Iterator[npt.NDArray[np.float64]]:
+    """Blocks of (up to 64, n_docs) coin flips, 0 or 1."""
+    size = min(max(CELLS_AT_ONCE // n_docs, 1), 64)
+    for start in range(0, resamples, size):
+        drawn = np.empty((min(size, resamples - start), n_docs))
+        for row in drawn:
+            row[:] = np.unpackbits(rng.integers(256, size=-(-n_docs // 8), dtype=np.uint8), count=n_docs)
+        yield drawn

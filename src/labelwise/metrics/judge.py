@@ -1,0 +1,172 @@
+"""Predictions laid beside the truth: checked, ranked, every one marked right or wrong."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from operator import index
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelwise.errors import DataError, UsageError
+from labelwise.kernels.metrics import CANONICAL, OUT_OF_RANGE, inspect_rows, mark_hits
+from labelwise.predictions import Predictions
+from labelwise.predictions.ranking import rank_best
+from labelwise.types import Csr, Ints
+
+Scored: TypeAlias = Csr | Predictions
+"""(n_docs, n_labels) scores of the best labels, as a matrix or as what a model answers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Ranked predictions and the truth, both flat: row i of an array is ``array[indptr[i]:indptr[i + 1]]``."""
+
+    n_labels: int
+    """Columns of the wider of both; labels that only the predictions know lie past those of the truth."""
+    indptr: Ints
+    """(n_docs + 1,) rows of `truth`."""
+    truth: Ints
+    """True labels, ascending in each row; uint32, as are the ranked ones."""
+    best_indptr: Ints
+    """(n_docs + 1,) rows of `best` and `hits`."""
+    best: Ints
+    """Predicted labels, best first in each row."""
+    hits: Ints
+    """1 where the predicted label is true; uint8."""
+
+    @property
+    def n_docs(self) -> int:
+        """Number of documents."""
+        return self.indptr.size - 1
+
+    @property
+    def longest(self) -> int:
+        """Most predictions that any document has, 1 at the least: a cut-off that cuts nothing."""
+        return max(1, int(np.diff(self.best_indptr).max()))
+
+    @cached_property
+    def ranks(self) -> Ints:
+        """Place of every predicted label in its row, from 0."""
+        return np.arange(self.best.size) - np.repeat(self.best_indptr[:-1], np.diff(self.best_indptr))
+
+    @cached_property
+    def digest(self) -> str:
+        """Fingerprint of the truth, by which two evaluations know that they judge the same."""
+        seen = blake2b(digest_size=16)
+        seen.update(self.indptr.tobytes())
+        seen.update(self.truth.tobytes())
+        return seen.hexdigest()
+
+
+def judge(Y: Csr, Y_pred: Scored, k: int | None, *, threshold: float | None = None) -> Judged:
+    """Rank the predictions and mark the right ones. Neither input is changed.
+
+    Parameters
+    ----------
+    Y
+        (n_docs, n_labels) true labels; what is stored and not 0 counts as 1.
+    Y_pred
+        (n_docs, n_labels) scores, in any order in a row; what is stored is predicted, zeros and negative scores too.
+    k
+        Keep the k best of each row; all of them, in no order, if None.
+    threshold
+        Of these, keep only scores of at least this.
+    """
+    matrix, known = (Y_pred.matrix, Y_pred.n_known) if isinstance(Y_pred, Predictions) else (Y_pred, None)
+    truth, scored = _canonical(Y, "Y", binary=True), _canonical(matrix, "Y_pred", binary=False)
+    if truth.shape[0] != scored.shape[0]:
+        raise DataError(
+            f"Y_pred has {scored.shape[0]} rows but Y has {truth.shape[0]}; "
+            "pass the predictions of the documents that Y describes, in the same order"
+        )
+    if truth.shape[0] == 0:
+        raise DataError("Y has no rows; there is nothing to evaluate")
+    if truth.shape[1] != (scored.shape[1] if known is None else known):
+        raise DataError(
+            f"Y_pred has {scored.shape[1] if known is None else known} columns but Y has {truth.shape[1]}; "
+            "lay both over the same labels, in the same order: Dataset.with_labels and Predictions.with_labels do it"
+        )
+    if threshold is not None:
+        scored = _at_least(scored, threshold)
+    best_indptr: Ints
+    if k is None:
+        best_indptr, best = scored.indptr.astype(np.int64), scored.indices
+    else:
+        best_indptr, positions = rank_best(scored, check_k(k))
+        best = scored.indices[positions]
+    indptr = truth.indptr.astype(np.int64)
+    # Kernels want unsigned labels; scipy makes them int64 wherever indptr is.
+    labels, ranked = (found.astype(np.int32, copy=False).view(np.uint32) for found in (truth.indices, best))
+    hits = np.empty(ranked.size, dtype=np.uint8)
+    mark_hits(indptr, labels, best_indptr, ranked, hits)
+    return Judged(max(truth.shape[1], scored.shape[1]), indptr, labels, best_indptr, ranked, hits)
+
+
+def check_k(k: int) -> int:
+    """A cut-off as an int, or an error that says what it should be."""
+    if index(k) < 1:
+        raise UsageError(f"k is {k}; a metric looks at the best 1 or more predictions")
+    return index(k)
+
+
+def check_ks(ks: Sequence[int]) -> tuple[int, ...]:
+    """Cut-offs, ascending and distinct."""
+    if not ks:
+        raise UsageError("ks is empty; give at least one cut-off, such as (1, 3, 5)")
+    return tuple(sorted({check_k(k) for k in ks}))
+
+
+def count_labels(train: Csr | Sequence[int] | Ints, *, name: str = "Y_train") -> Ints:
+    """(n_labels,) number of training documents of every label, from their label matrix or from the counts."""
+    if sp.issparse(train):
+        csr = _canonical(train, name, binary=True)
+        return np.bincount(csr.indices, minlength=csr.shape[1])
+    counts = np.asarray(train)
+    if counts.ndim != 1 or counts.dtype.kind not in "iuf" or (counts < 0).any():
+        raise DataError(f"{name} is neither a sparse label matrix nor a list of label counts, one 0 or more per label")
+    return counts
+
+
+def _canonical(matrix: Csr, name: str, *, binary: bool) -> Csr:
+    """The matrix as CSR, sorted and without duplicates; what is not so already is copied first."""
+    if not sp.issparse(matrix) or matrix.ndim != 2:
+        raise DataError(
+            f"{name} is a {type(matrix).__name__}, not a sparse matrix of documents and labels; "
+            f"wrap a dense one as scipy.sparse.csr_array({name})"
+        )
+    csr: Csr = matrix.tocsr()
+    data, indices, indptr = csr.data, csr.indices, csr.indptr
+    if (np.diff(indptr) < 0).any() or inspect_rows(indptr, indices, csr.shape[1]) == OUT_OF_RANGE:
+        raise DataError(f"{name} is damaged: an index lies outside its shape {csr.shape}; build it again")
+    if not binary and not np.isfinite(data).all():
+        at = int(np.flatnonzero(~np.isfinite(data))[0])
+        row = int(np.searchsorted(indptr, at, side="right")) - 1
+        raise DataError(
+            f"{name} has the score {data[at]} in row {row}, column {indices[at]}; "
+            "scores must be finite: leave an entry out where there is no prediction"
+        )
+    if binary and not data.all():
+        csr = _copied(csr)
+        csr.eliminate_zeros()
+        data, indices, indptr = csr.data, csr.indices, csr.indptr
+    if binary:
+        data = np.ones(indices.size, dtype=np.float32)
+    if inspect_rows(indptr, indices, csr.shape[1]) != CANONICAL:
+        # A fresh matrix: scipy remembers on the old one whether it was sorted, and may remember wrong.
+        csr = _copied(sp.csr_array((data, indices, indptr), shape=csr.shape))
+        csr.sum_duplicates()
+        data, indices, indptr = csr.data, csr.indices, csr.indptr
+    return sp.csr_array((data, indices, indptr), shape=csr.shape)
+
+
+def _copied(csr: Csr) -> Csr:
+    return sp.csr_array((csr.data.copy(), csr.indices.copy(), csr.indptr.copy()), shape=csr.shape)
+
+
+def _at_least(scored: Csr, threshold: float) -> Csr:
+    keep = scored.data >= threshold
+    indptr = np.concatenate(([0], np.cumsum(keep)))[scored.indptr]
+    return sp.csr_array((scored.data[keep], scored.indices[keep], indptr), shape=scored.shape)

@@ -1,0 +1,57 @@
+"""How likely a true label is to be noted at all, and so how much it weighs when it is found."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelwise.errors import UsageError
+from labelwise.metrics.judge import count_labels
+from labelwise.types import Csr, Floats, Ints
+
+Family: TypeAlias = Literal["default", "wikipedia", "amazon"]
+
+FAMILIES: dict[Family, tuple[float, float]] = {
+    "default": (0.55, 1.5),
+    "wikipedia": (0.5, 0.4),
+    "amazon": (0.6, 2.6),
+}
+"""(a, b) of the propensity model by family of data set, as the Extreme Classification Repository uses them."""
+
+
+def family_constants(family: Family) -> tuple[float, float]:
+    """The (a, b) of a family, by its name."""
+    if family not in FAMILIES:
+        raise UsageError(f"there is no family {family!r} of data sets; there are {', '.join(FAMILIES)}")
+    return FAMILIES[family]
+
+
+def inverse_propensity(
+    train: Csr | Sequence[int] | Ints,
+    a: float = FAMILIES["default"][0],
+    b: float = FAMILIES["default"][1],
+    *,
+    n_docs: int | None = None,
+) -> Floats:
+    """(n_labels,) weight 1 / p of every label: the rarer in training, the heavier.
+
+    1 / p_l = 1 + (ln N - 1) (b + 1)^a (N_l + b)^-a, for N training documents of which N_l have the label
+    (Jain, Prabhu and Varma, KDD 2016, section 4). With fewer than three documents all weights are 1.
+
+    Parameters
+    ----------
+    train
+        (n_train, n_labels) training labels, or (n_labels,) the number of training documents of each label.
+    a, b
+        Constants of the model; `FAMILIES` has those of the usual data sets.
+    n_docs
+        Number of training documents, needed where `train` is counts.
+    """
+    if n_docs is None:
+        if not sp.issparse(train):
+            raise UsageError("label counts do not tell how many training documents there were; pass n_docs as well")
+        n_docs = train.shape[0]
+    scale = max(np.log(max(n_docs, 1)) - 1, 0.0) * (b + 1) ** a
+    weights: Floats = 1 + scale * (count_labels(train) + b) ** -a
+    return weights
