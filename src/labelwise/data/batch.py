@@ -8,9 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from labelwise.data.files import read_lines
+from labelwise.data.names import unused_name
 from labelwise.data.options import BadRows
-from labelwise.errors import DataError
 from labelwise.types import Csr, Ints
 
 
@@ -102,14 +101,25 @@ class NumberedLabels(Vocabulary):
 class Source(Protocol):
     """Data in some format, found and ready to be streamed."""
 
-    path: Path
-    """The folder or file that was asked for."""
-    labels: Vocabulary
-    """All labels met so far."""
-    labels_known: bool
-    """Whether `labels` was complete from the start, so that no split has to be read for its labels."""
-    label_texts: Mapping[str, str] | None
-    """Descriptions of labels by name, where the source has them."""
+    @property
+    def path(self) -> Path:
+        """The folder or file that was asked for."""
+        ...
+
+    @property
+    def labels(self) -> Vocabulary:
+        """All labels met so far."""
+        ...
+
+    @property
+    def labels_known(self) -> bool:
+        """Whether `labels` was complete from the start, so that no split has to be read for its labels."""
+        ...
+
+    @property
+    def label_texts(self) -> Mapping[str, str] | None:
+        """Descriptions of labels by name, where the source has them."""
+        ...
 
     @property
     def splits(self) -> list[str]:
@@ -139,45 +149,6 @@ def zero_one(indptr: Ints, indices: Ints, shape: tuple[int, int]) -> Csr:
     Y.sum_duplicates()
     Y.data[:] = 1
     return Y
-
-
-def read_names(path: Path, *, encoding: str = "utf-8") -> list[str]:
-    """Label names, one a line, in id order."""
-    names: list[str] = []
-    for _, lines in read_lines(path, encoding=encoding):
-        names.extend(line for line in lines if line is not None)
-    while names and not names[-1]:
-        names.pop()
-    return names
-
-
-def distinct_names(names: Sequence[str], path: Path) -> list[str]:
-    """Names that must identify labels by themselves; the same one twice is an error."""
-    line_of: dict[str, int] = {}
-    for line, name in enumerate(names, 1):
-        if not name or name.isspace():
-            raise DataError("a label name is empty; every line holds one name", path=path, line=line)
-        if name in line_of:
-            message = f"the label {name!r} stands on line {line_of[name]} already; remove one of them"
-            raise DataError(message, path=path, line=line)
-        line_of[name] = line
-    return list(names)
-
-
-def unused_name(name: str, taken: Mapping[str, object]) -> str:
-    """`name`, or with a number in brackets if that name is taken."""
-    free, n = name, 2
-    while free in taken:
-        free, n = f"{name} ({n})", n + 1
-    return free
-
-
-def numbered_names(names: Sequence[str]) -> list[str]:
-    """Names of columns made distinct: columns may share a title, names of labels may not."""
-    taken: dict[str, None] = {}
-    for i, name in enumerate(names):
-        taken[unused_name(name.strip() or str(i), taken)] = None
-    return list(taken)
 
 
 def has_lone_surrogate(text: str) -> bool:

@@ -80,9 +80,7 @@ class Dataset:
         column.update((name, len(labels) + i) for i, name in enumerate(extra))
         names = [*labels, *extra]
         moved = np.array([column[name] for name in self.labels], dtype=np.int32)
-        Y = sp.csr_array(
-            (self.Y.data, moved[self.Y.indices], self.Y.indptr), shape=(len(self), len(names))
-        )
+        Y = sp.csr_array((self.Y.data, moved[self.Y.indices], self.Y.indptr), shape=(len(self), len(names)))
         Y.sort_indices()
         texts = None
         if self.label_texts is not None:

@@ -36,6 +36,8 @@ class ReadOptions:
     """A text longer than this is a bad row: it is more likely an unclosed quote than a document."""
     allow_unlabelled: bool = False
     """Keep records with an empty label list; without it they are bad rows. Matrix formats always keep them."""
+    allow_duplicate_ids: bool = False
+    """Keep records whose id another record of the split has; without it they are bad rows."""
     libsvm_base: Literal["auto", "zero", "one"] = "auto"
     """Number of the first feature in libsvm files; "auto": one unless some feature has the number zero."""
 
@@ -92,9 +94,7 @@ class BadRows:
         """Say how many rows were dropped: a log line and a `bad_rows` event; silent if there were none."""
         if self.count == 0:
             return
-        log.warning(
-            "%s: dropped %d bad rows; the first: %s", source, self.count, "; ".join(self.reasons)
-        )
+        log.warning("%s: dropped %d bad rows; the first: %s", source, self.count, "; ".join(self.reasons))
         if on_event is not None:
             values = {"path": str(source), "count": self.count, "reasons": list(self.reasons)}
             on_event("bad_rows", values)

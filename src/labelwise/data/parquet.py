@@ -89,6 +89,8 @@ def _new_ids(table: Any, builder: RecordBuilder) -> list[str] | None:
     if column.null_count or not _is_string(column.type, arrow):
         return None
     ids: list[str] = column.to_pylist()
+    if builder.options.allow_duplicate_ids:
+        return ids
     if len(set(ids)) != len(ids) or not builder.line_of.keys().isdisjoint(ids):
         return None
     return ids

@@ -17,12 +17,11 @@ from labelwise.data.batch import (
     BadLabelError,
     Batch,
     Vocabulary,
-    distinct_names,
     has_lone_surrogate,
     kind_of,
-    read_names,
 )
-from labelwise.data.files import SUFFIXES, Block, read_blocks, read_lines
+from labelwise.data.files import Block, read_blocks
+from labelwise.data.names import label_list, read_label_texts
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError
 
@@ -195,8 +194,11 @@ class RecordBuilder:
             doc_id = str(doc_id)
         if type(doc_id) is not str:
             return None, f"the id is {kind_of(doc_id)} where a string should be"
-        if doc_id in self.line_of:
-            return None, f"the id {doc_id!r} stands on line {self.line_of[doc_id]} already; ids must differ"
+        if doc_id in self.line_of and not self.options.allow_duplicate_ids:
+            return None, (
+                f"the id {doc_id!r} stands on line {self.line_of[doc_id]} already; pass --allow-duplicate-ids to "
+                "keep such rows"
+            )
         if self.check_surrogates and has_lone_surrogate(doc_id):
             return None, "the id holds half of a surrogate pair, which is no character"
         return doc_id, None
@@ -305,49 +307,3 @@ def guess_separator(cells: Sequence[str]) -> str | None:
         if any(separator in cell for cell in cells):
             return separator
     return None
-
-
-def find_beside(folder: Path, name: str) -> Path | None:
-    """A file of that name in the folder, compressed or not."""
-    for suffix in ("", *SUFFIXES):
-        if (path := folder / (name + suffix)).is_file():
-            return path
-    return None
-
-
-def label_list(folder: Path) -> list[str] | None:
-    """Names from labels.txt, or from labels.jsonl (a JSON string a line) where names hold line breaks."""
-    if (path := find_beside(folder, "labels.jsonl")) is not None:
-        names: list[str] = []
-        for first, lines in read_lines(path):
-            for line, raw in enumerate(lines, first):
-                try:
-                    name = json.loads(raw or "")
-                except ValueError:
-                    name = None
-                if not isinstance(name, str):
-                    raise DataError("every line holds one label name as a JSON string", path=path, line=line)
-                names.append(name)
-        return distinct_names(names, path)
-    if (path := find_beside(folder, "labels.txt")) is not None:
-        return distinct_names(read_names(path), path)
-    return None
-
-
-def read_label_texts(folder: Path) -> dict[str, str] | None:
-    """Descriptions from label_texts.jsonl: objects with `label` and `text`."""
-    path = find_beside(folder, "label_texts.jsonl")
-    if path is None:
-        return None
-    texts: dict[str, str] = {}
-    for first, lines in read_lines(path):
-        for line, raw in enumerate(lines, first):
-            if not raw:
-                continue
-            row = _object(raw) or {}
-            label, text = row.get("label"), row.get("text")
-            if not isinstance(label, str) or not isinstance(text, str):
-                message = 'every line holds an object like {"label": "a name", "text": "its description"}'
-                raise DataError(message, path=path, line=line)
-            texts[label] = text
-    return texts

@@ -40,9 +40,7 @@ def read_table(path: Path, kind: Literal["csv", "tsv"], builder: RecordBuilder) 
     builder.check_not_empty()
 
 
-def label_strings(
-    path: Path, kind: Literal["csv", "tsv"], options: ReadOptions, bad: BadRows
-) -> Iterator[list[str]]:
+def label_strings(path: Path, kind: Literal["csv", "tsv"], options: ReadOptions, bad: BadRows) -> Iterator[list[str]]:
     """The label column, to guess the separator from."""
     rows = _rows(path, DELIMITERS[kind], options, bad)
     _, header = next(rows, (0, []))

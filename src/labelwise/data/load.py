@@ -1,0 +1,179 @@
+"""Data from files into memory: `load_dataset` for one split, `load_splits` for all of them over one label list."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelwise.data.batch import Batch, Source, label_matrix
+from labelwise.data.dataset import Dataset
+from labelwise.data.detect import Format, open_source
+from labelwise.data.options import BadRows, ReadOptions
+from labelwise.errors import DataError
+from labelwise.events import Task
+from labelwise.types import OnEvent
+
+log = logging.getLogger(__name__)
+
+
+def load_dataset(
+    path: Path | str,
+    split: str = "train",
+    *,
+    format: Format | None = None,  # noqa: A002
+    labels: Sequence[str] | None = None,
+    on_event: OnEvent | None = None,
+    bad_rows: BadRows | None = None,
+    **options: Any,
+) -> Dataset:
+    """One split of the data at `path`.
+
+    The columns of `Y` are those of the training split, whichever split is asked for: they come from labels.txt
+    where there is one, else from the training file. Labels that occur in neither follow at the end.
+
+    Parameters
+    ----------
+    path
+        A folder or a single file. A single file is read as it is, whatever `split` says.
+    split
+        "train", "validation" or "test".
+    format
+        One of `FORMATS`; found by looking at the files if not given.
+    labels
+        Names in the column order that is wanted, e.g. those of a model; other labels follow at the end.
+    on_event
+        Hears "progress", "bad_rows" and "unseen_labels".
+    bad_rows
+        Counts the rows that were dropped, for a caller who wants to know.
+    **options
+        Fields of `ReadOptions`.
+
+    Examples
+    --------
+    >>> train = load_dataset("my-data", "train", text_column="title,content", label_separator=";")
+    """
+    options_ = ReadOptions.of(options)
+    source = open_source(path, format=format, options=options_)
+    bad = _counter(bad_rows, options_)
+    if source.path.is_file():
+        split = source.splits[0]
+    if split not in source.splits:
+        raise DataError(f"there is no split {split!r}; there are: {', '.join(source.splits)}", path=source.path)
+    if not source.labels_known and split != "train" and "train" in source.splits:
+        scan_labels(source, "train", on_event)
+    n_known = len(source.labels.names)
+    parts = _read(source, split, bad, on_event)
+    dataset = _dataset(source, parts)
+    bad.report(on_event, source.path)
+    if labels is not None:
+        dataset, n_known = dataset.with_labels(labels), len(labels)
+    if split != "train" or labels is not None:
+        used = np.zeros(dataset.n_labels, dtype=np.bool_)
+        used[:n_known] = True
+        _report_unseen(dataset, used, split, source.path, on_event)
+    return dataset
+
+
+def load_splits(
+    path: Path | str,
+    *,
+    format: Format | None = None,  # noqa: A002
+    labels: Sequence[str] | None = None,
+    on_event: OnEvent | None = None,
+    bad_rows: BadRows | None = None,
+    **options: Any,
+) -> dict[str, Dataset]:
+    """Every split there is at `path`, train first, over one list of labels. Parameters as for `load_dataset`."""
+    options_ = ReadOptions.of(options)
+    source = open_source(path, format=format, options=options_)
+    bad = _counter(bad_rows, options_)
+    parts = {split: _read(source, split, bad, on_event) for split in source.splits}
+    splits = {split: _dataset(source, part) for split, part in parts.items()}
+    bad.report(on_event, source.path)
+    if labels is not None:
+        splits = {split: dataset.with_labels(labels) for split, dataset in splits.items()}
+    shared = next(iter(splits.values()))
+    splits = {
+        split: replace(dataset, labels=shared.labels, label_texts=shared.label_texts)
+        for split, dataset in splits.items()
+    }
+    if "train" in splits:
+        used = np.bincount(splits["train"].Y.indices, minlength=shared.n_labels) > 0
+        for split, dataset in splits.items():
+            if split != "train":
+                _report_unseen(dataset, used, split, source.path, on_event)
+    return splits
+
+
+def scan_labels(source: Source, split: str, on_event: OnEvent | None) -> None:
+    """Read a split only for its labels, so that another one gets the same columns.
+
+    Rows that are wrong are passed over: whoever loads that split will hear of them.
+    """
+    with Task(on_event, f"scanning {split} for labels") as task:
+        for batch in source.batches(split, BadRows(skip=True)):
+            task.advance(len(batch))
+
+
+def _counter(given: BadRows | None, options: ReadOptions) -> BadRows:
+    bad = BadRows() if given is None else given
+    bad.skip = options.skip_bad_rows
+    return bad
+
+
+def _read(source: Source, split: str, bad: BadRows, on_event: OnEvent | None) -> list[Batch]:
+    parts = []
+    with Task(on_event, f"reading {split}") as task:
+        for batch in source.batches(split, bad):
+            parts.append(batch)
+            task.advance(len(batch))
+    if not any(map(len, parts)):
+        reasons = f"; the first: {bad.reasons[0]}" if bad.reasons else ""
+        raise DataError(f"no document of the {split} split is left to use{reasons}", path=source.path)
+    return parts
+
+
+def _dataset(source: Source, parts: list[Batch]) -> Dataset:
+    names = list(source.labels.names)
+    parts = [part for part in parts if len(part)]
+    first = parts[0]
+    described = source.label_texts
+    features: Any = None
+    if first.features is not None:
+        features = sp.vstack([part.features for part in parts if part.features is not None], format="csr")
+    return Dataset(
+        Y=label_matrix(parts, len(names)),
+        labels=names,
+        texts=None if first.texts is None else list(chain.from_iterable(part.texts or () for part in parts)),
+        ids=None if first.ids is None else list(chain.from_iterable(part.ids or () for part in parts)),
+        features=features,
+        label_texts=None if described is None else [described.get(name, name) for name in names],
+    )
+
+
+def _report_unseen(
+    dataset: Dataset, seen: np.ndarray[Any, np.dtype[np.bool_]], split: str, path: Path, on_event: OnEvent | None
+) -> None:
+    """Say how many labels of a split no training document has."""
+    counts = np.bincount(dataset.Y.indices, minlength=dataset.n_labels)
+    unseen = np.flatnonzero((counts > 0) & ~seen)
+    if unseen.size == 0:
+        return
+    occurrences = int(counts[unseen].sum())
+    log.info(
+        "%s: %d labels of the %s split (%d of %d occurrences) are not among the labels of training; they are kept",
+        path,
+        unseen.size,
+        split,
+        occurrences,
+        dataset.Y.nnz,
+    )
+    if on_event is not None:
+        values = {"split": split, "labels": int(unseen.size), "occurrences": occurrences}
+        first = [dataset.labels[i] for i in unseen[:5]]
+        on_event("unseen_labels", {**values, "path": str(path), "first": first})

@@ -1,0 +1,110 @@
+"""Label names and descriptions, in the files that lie beside the documents."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from labelwise.data.files import SUFFIXES, read_lines
+from labelwise.errors import DataError
+
+
+def find_beside(folder: Path, name: str) -> Path | None:
+    """A file of that name in the folder, compressed or not."""
+    for suffix in ("", *SUFFIXES):
+        if (path := folder / (name + suffix)).is_file():
+            return path
+    return None
+
+
+def label_list(folder: Path) -> list[str] | None:
+    """Names from labels.txt, or from labels.jsonl (a JSON string a line) where names hold line breaks."""
+    if (path := find_beside(folder, "labels.jsonl")) is not None:
+        names: list[str] = []
+        for first, lines in read_lines(path):
+            for line, raw in enumerate(lines, first):
+                try:
+                    name = json.loads(raw or "")
+                except ValueError:
+                    name = None
+                if not isinstance(name, str):
+                    raise DataError("every line holds one label name as a JSON string", path=path, line=line)
+                names.append(name)
+        return distinct_names(names, path)
+    if (path := find_beside(folder, "labels.txt")) is not None:
+        return distinct_names(read_names(path), path)
+    return None
+
+
+def read_names(path: Path, *, encoding: str = "utf-8") -> list[str]:
+    """Label names, one a line, in id order."""
+    names: list[str] = []
+    for _, lines in read_lines(path, encoding=encoding):
+        names.extend(line for line in lines if line is not None)
+    while names and not names[-1]:
+        names.pop()
+    return names
+
+
+def distinct_names(names: Sequence[str], path: Path) -> list[str]:
+    """Names that must identify labels by themselves; the same one twice is an error."""
+    line_of: dict[str, int] = {}
+    for line, name in enumerate(names, 1):
+        if not name or name.isspace():
+            raise DataError("a label name is empty; every line holds one name", path=path, line=line)
+        if name in line_of:
+            message = f"the label {name!r} stands on line {line_of[name]} already; remove one of them"
+            raise DataError(message, path=path, line=line)
+        line_of[name] = line
+    return list(names)
+
+
+def column_names(path: Path | None, n_labels: int, whose: Path, encoding: str) -> list[str]:
+    """Names of the label columns from a file, or their numbers where there is none."""
+    if path is None:
+        return [str(i) for i in range(n_labels)]
+    names = read_names(path, encoding=encoding)
+    if len(names) != n_labels:
+        message = (
+            f"there are {len(names)} names but {whose.name} has {n_labels} label columns; "
+            "put the label file that belongs to it there, or remove it to use numbers"
+        )
+        raise DataError(message, path=path)
+    return names
+
+
+def numbered_names(names: Sequence[str]) -> list[str]:
+    """Names of columns made distinct: columns may share a title, names of labels may not."""
+    taken: dict[str, None] = {}
+    for i, name in enumerate(names):
+        taken[unused_name(str(i) if not name or name.isspace() else name, taken)] = None
+    return list(taken)
+
+
+def unused_name(name: str, taken: Mapping[str, object]) -> str:
+    """`name`, or with a number in brackets if that name is taken."""
+    free, n = name, 2
+    while free in taken:
+        free, n = f"{name} ({n})", n + 1
+    return free
+
+
+def read_label_texts(folder: Path) -> dict[str, str] | None:
+    """Descriptions from label_texts.jsonl: objects with `label` and `text`."""
+    path = find_beside(folder, "label_texts.jsonl")
+    if path is None:
+        return None
+    texts: dict[str, str] = {}
+    for first, lines in read_lines(path):
+        for line, raw in enumerate(lines, first):
+            if not raw:
+                continue
+            try:
+                row = json.loads(raw)
+            except (ValueError, RecursionError):
+                row = None
+            label, text = (row.get("label"), row.get("text")) if isinstance(row, dict) else (None, None)
+            if not isinstance(label, str) or not isinstance(text, str):
+                message = 'every line holds an object like {"label": "a name", "text": "its description"}'
+                raise DataError(message, path=path, line=line)
+            texts[label] = text
+    return texts
