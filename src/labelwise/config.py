@@ -1,6 +1,9 @@
-"""One frozen dataclass per stage. A default lives here, once; the string under a field is its documentation."""
+"""One frozen dataclass per stage. A default lives here, once; the string under a field is its documentation.
 
-from dataclasses import dataclass
+A field with `compare=False` cannot change a result (threads, say), so it is no part of a stage's identity.
+"""
+
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -30,5 +33,5 @@ class TfidfConfig:
     """Count one more document that holds every term, so that no weight is infinite."""
     norm: Literal["l1", "l2"] | None = "l2"
     """Scale every document to length one in this norm."""
-    threads: int | None = None
+    threads: int | None = field(default=None, compare=False)
     """Threads to use; all cores if not given. The result does not depend on it."""

@@ -1,0 +1,203 @@
+"""The run directory: found again, resumed, shared by processes, pruned."""
+
+import json
+import multiprocessing
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from labelwise import RunDirectory, StorageError, UsageError, storage
+from labelwise.config import TfidfConfig
+
+
+def save(value, path):
+    storage.save(path, kind="numbers", arrays={"n": value})
+
+
+def load(path):
+    return storage.load(path, kind="numbers").arrays["n"]
+
+
+class Counter:
+    """Computes a value and counts how often it had to."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self):
+        self.calls += 1
+        return np.arange(5)
+
+
+def stage(run, compute, name="numbers", **inputs):
+    return run.stage(name, inputs=inputs, compute=compute, save=save, load=load)
+
+
+def test_an_identical_stage_is_found_again(tmp_path):
+    compute = Counter()
+    for threads in (1, 2):
+        with RunDirectory(tmp_path / "run") as run:
+            value = stage(run, compute, config=TfidfConfig(threads=threads), texts=["a", "b"])
+            assert value.tolist() == [0, 1, 2, 3, 4]
+    assert compute.calls == 1
+    with RunDirectory(tmp_path / "run") as run:
+        stage(run, compute, config=TfidfConfig(min_df=2), texts=["a", "b"])
+        stage(run, compute, config=TfidfConfig(), texts=["a", "c"])
+        stage(run, compute, name="other", config=TfidfConfig(), texts=["a", "b"])
+        run.stage("numbers", inputs={"config": TfidfConfig(), "texts": ["a", "b"]}, compute=compute, save=save,
+                  load=load, version=2)  # fmt: skip
+    assert compute.calls == 5
+
+
+def test_a_failed_stage_leaves_nothing_and_is_computed_again(tmp_path):
+    def fail():
+        raise KeyboardInterrupt
+
+    def half(value, path):
+        Path(path).mkdir()
+        raise OSError("disk full")
+
+    with pytest.raises(KeyboardInterrupt), RunDirectory(tmp_path) as run:
+        stage(run, fail, n=1)
+    with pytest.raises(OSError, match="disk full"), RunDirectory(tmp_path) as run:
+        run.stage("numbers", inputs={"n": 1}, compute=Counter(), save=half, load=load)
+    assert not list((tmp_path / "stages").iterdir())
+    compute = Counter()
+    with RunDirectory(tmp_path) as run:
+        stage(run, compute, n=1)
+    assert compute.calls == 1
+    assert [record["finished"] is None for record in RunDirectory(tmp_path).runs()] == [True, True, False]
+
+
+def test_a_damaged_result_is_computed_again(tmp_path, caplog):
+    compute = Counter()
+    with RunDirectory(tmp_path) as run:
+        stage(run, compute, n=1)
+    file = next(tmp_path.glob("stages/*/result/arrays.safetensors"))
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    with RunDirectory(tmp_path) as run:
+        assert stage(run, compute, n=1).tolist() == [0, 1, 2, 3, 4]
+    assert compute.calls == 2
+    assert "computing it again" in caplog.text
+
+
+def test_events_are_logged_and_passed_on(tmp_path):
+    heard = []
+    with RunDirectory(tmp_path, on_event=lambda name, values: heard.append(name)) as run:
+        stage(run, Counter(), n=1)
+        stage(run, Counter(), n=1)
+        run.on_event("progress", {"done": 1, "finished": False})
+        run.on_event("progress", {"done": 2, "finished": True})
+    lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert heard == ["stage", "stage", "progress", "progress"]
+    assert [(line["event"], line.get("found"), line.get("done")) for line in lines] == [
+        ("stage", False, None),
+        ("stage", True, None),
+        ("progress", None, 2),
+    ]
+
+
+def test_listing_and_pruning(tmp_path):
+    for n in (1, 2, 3):
+        with RunDirectory(tmp_path, purpose=f"run {n}") as run:
+            stage(run, Counter(), name="shared")
+            stage(run, Counter(), n=n)
+    directory = RunDirectory(tmp_path)
+    records = directory.stages()
+    assert sorted((record.name, record.n_runs) for record in records) == [
+        ("numbers", 1), ("numbers", 1), ("numbers", 1), ("shared", 3),
+    ]  # fmt: skip
+    assert all(record.n_bytes > 100 and record.seconds >= 0 for record in records)
+    (tmp_path / "stages" / ".numbers-0123.abc.partial").mkdir()  # as a killed process leaves it
+    would = directory.prune(keep=2, dry_run=True)
+    assert len(would) == 2
+    assert len(directory.stages()) == 4
+    assert [folder.name for folder, _ in directory.prune(keep=2)] == [folder.name for folder, _ in would]
+    assert len(directory.stages()) == 3
+    assert [run["purpose"] for run in directory.runs()] == ["run 2", "run 3"]
+    directory.prune(keep=0)
+    assert directory.stages() == directory.runs() == []
+
+
+def test_a_living_run_is_not_pruned(tmp_path):
+    with RunDirectory(tmp_path) as run:
+        stage(run, Counter(), n=1)
+        with RunDirectory(tmp_path) as later:
+            stage(later, Counter(), n=2)
+        assert RunDirectory(tmp_path).prune(keep=1) == []
+    assert len(RunDirectory(tmp_path).prune(keep=1)) == 1
+
+
+def slow_stage(path, started, calls):
+    def compute():
+        started.set()
+        with Path(calls).open("a") as file:
+            file.write("x")
+        time.sleep(0.3)
+        return np.arange(5)
+
+    with RunDirectory(path) as run:
+        stage(run, compute, n=1)
+
+
+def test_processes_share_one_computation(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    started = context.Event()
+    workers = [
+        context.Process(target=slow_stage, args=(tmp_path / "run", started, tmp_path / "calls")) for _ in range(3)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0, 0]
+    assert (tmp_path / "calls").read_text() == "x"
+    assert len(RunDirectory(tmp_path / "run").runs()) == 3
+
+
+def forever(path, started):
+    def save_slowly(value, folder):
+        save(value, folder)
+        started.set()
+        time.sleep(60)
+
+    with RunDirectory(path) as run:
+        run.stage("numbers", inputs={"n": 1}, compute=Counter(), save=save_slowly, load=load)
+
+
+def test_a_killed_process_frees_its_stage(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    started = context.Event()
+    worker = context.Process(target=forever, args=(tmp_path, started))
+    worker.start()
+    assert started.wait(60)
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.join(60)
+    compute = Counter()
+    with RunDirectory(tmp_path) as run:
+        stage(run, compute, n=1)
+    assert compute.calls == 1
+    leftovers = RunDirectory(tmp_path).prune(keep=1)
+    assert len(leftovers) == 1
+    assert leftovers[0][0].name.endswith(".partial")
+    assert len(RunDirectory(tmp_path).stages()) == 1
+
+
+def test_wrong_use_is_told(tmp_path):
+    with pytest.raises(UsageError, match="is used inside"):
+        stage(RunDirectory(tmp_path), Counter(), n=1)
+    with pytest.raises(UsageError, match="is not a run directory"):
+        RunDirectory(tmp_path / "nothing").stages()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="is a file"), RunDirectory(tmp_path / "file"):
+        pass
+    with pytest.raises(UsageError, match="keep is -1"):
+        RunDirectory(tmp_path).prune(keep=-1)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "x.json").write_text("{")
+    with pytest.raises(StorageError, match="cannot be read"):
+        RunDirectory(tmp_path).runs()
