@@ -242,7 +242,7 @@ class _GzipDecompressor:
         return out
 
 
-def _zstd() -> Any | None:
+def zstd_module() -> Any | None:
     """Python 3.14's zstd module, where there is one."""
     try:
         return import_module("compression.zstd")
@@ -254,7 +254,7 @@ def _unpacked(raw: BinaryIO, kind: Compression | None) -> Generator[bytes, None,
     if kind is None:
         return _plain(raw)
     if kind == "zst":
-        zstd = _zstd()
+        zstd = zstd_module()
         return _arrow(raw) if zstd is None else _drain(raw, zstd.ZstdDecompressor, (zstd.ZstdError,))
     if kind == "gz":
         return _drain(raw, _GzipDecompressor, (zlib.error,))

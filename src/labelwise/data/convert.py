@@ -1,0 +1,250 @@
+"""From any format to any other, in batches: the texts of a whole data set are never in memory."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from labelwise.config import TfidfConfig
+from labelwise.data.archive import COMPRESSIONS, WriteCompression, open_writer
+from labelwise.data.batch import Batch, Source
+from labelwise.data.detect import FORMATS, Format, open_source
+from labelwise.data.files import plain_name
+from labelwise.data.options import BadRows, ReadOptions
+from labelwise.data.write import (
+    AnnifWriter,
+    JsonlWriter,
+    ParquetWriter,
+    PecosWriter,
+    SparseWriter,
+    TableWriter,
+    Writer,
+)
+from labelwise.errors import DataError, UsageError
+from labelwise.events import Task
+from labelwise.types import OnEvent
+
+_WRITERS: dict[Format, Callable[[Path, WriteCompression | None], Writer]] = {
+    "jsonl": JsonlWriter,
+    "csv": partial(TableWriter, delimiter=",", suffix="csv"),
+    "tsv": partial(TableWriter, delimiter="\t", suffix="tsv"),
+    "parquet": ParquetWriter,
+    "pecos": PecosWriter,
+    "xc": partial(SparseWriter, header=True),
+    "libsvm": partial(SparseWriter, header=False),
+    "annif": AnnifWriter,
+}
+NEED_TEXTS: tuple[Format, ...] = ("jsonl", "csv", "tsv", "parquet", "annif")
+NEED_FEATURES: tuple[Format, ...] = ("pecos", "xc", "libsvm")
+_DATA_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".npz", ".txt", ".svm", ".libsvm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversion:
+    """What a conversion did."""
+
+    path: str
+    """The folder that was written."""
+    format: Format
+    """Its format."""
+    documents: dict[str, int]
+    """Documents by split."""
+    n_labels: int
+    """Labels, the unused ones included."""
+    n_features: int | None
+    """Features, where the format has them."""
+    bad_rows: int
+    """Rows of the source that were dropped."""
+    notes: list[str]
+    """What the format could not hold, a sentence each."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return asdict(self)
+
+
+def convert(
+    src: Path | str,
+    dst: Path | str,
+    to: Format,
+    *,
+    format: Format | None = None,  # noqa: A002
+    compression: WriteCompression | None = None,
+    on_event: OnEvent | None = None,
+    overwrite: bool = False,
+    tfidf: TfidfConfig | None = None,
+    **options: Any,
+) -> Conversion:
+    """Write the data at `src` into the folder `dst` in another format, all splits and label names.
+
+    The folder appears when it is complete: an error or an interrupt leaves nothing behind.
+
+    Parameters
+    ----------
+    src, dst
+        A folder or file to read, and a folder to make.
+    to
+        Format to write. pecos, xc and libsvm hold features: a source without them gets tf-idf features, fitted on
+        its training split.
+    format
+        Format of the source; found by looking if not given.
+    compression
+        Compress the text files written (or the parquet columns) with this.
+    overwrite
+        Replace a folder that holds a data set already.
+    tfidf
+        Settings of the features that are made from texts.
+    **options
+        Fields of `ReadOptions`.
+    """
+    options_ = ReadOptions.of(options)
+    if to not in FORMATS:
+        raise UsageError(f"unknown format {to!r}; there are: {', '.join(FORMATS)}")
+    if compression is not None and compression not in COMPRESSIONS:
+        raise UsageError(f"unknown compression {compression!r}; there are: {', '.join(COMPRESSIONS)}")
+    src, dst = Path(src), Path(dst)
+    source = open_source(src, format=format, options=options_)
+    _check_destination(src, dst, overwrite)
+    dst.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=f".{dst.name}-", dir=dst.parent))
+    bad = BadRows(skip=options_.skip_bad_rows)
+    try:
+        made = _write_all(source, aside, to, compression, bad, on_event, tfidf or TfidfConfig())
+        aside.chmod(0o755)  # mkdtemp makes it private
+        _put_in_place(aside, dst)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    bad.report(on_event, src)
+    return replace(made, path=str(dst))
+
+
+def _write_all(
+    source: Source,
+    folder: Path,
+    to: Format,
+    compression: WriteCompression | None,
+    bad: BadRows,
+    on_event: OnEvent | None,
+    config: TfidfConfig,
+) -> Conversion:
+    make_features = _feature_maker(source, to, on_event, config)
+    documents: dict[str, int] = {}
+    n_features: int | None = None
+    writer = _WRITERS[to](folder, compression)
+    try:
+        for split in source.splits:
+            documents[split] = 0
+            with Task(on_event, f"converting {split}") as task:
+                for batch in source.batches(split, bad):
+                    if not len(batch):
+                        continue
+                    _check_has(batch, to, source.path)
+                    batch = make_features(batch)
+                    n_features = None if batch.features is None else int(batch.features.shape[1])
+                    writer.write(split, batch, source.labels.names)
+                    documents[split] += len(batch)
+                    task.advance(len(batch))
+            if documents[split] == 0:
+                raise DataError(f"no document of the {split} split is left to use", path=source.path)
+        notes = writer.finish(source.labels.names)
+    finally:
+        writer.close()
+    notes += _write_labels(source, folder, compression)
+    return Conversion(
+        path=str(folder),
+        format=to,
+        documents=documents,
+        n_labels=len(source.labels.names),
+        n_features=n_features if to in NEED_FEATURES else None,
+        bad_rows=bad.count,
+        notes=notes,
+    )
+
+
+def _check_has(batch: Batch, to: Format, path: Path) -> None:
+    if to in NEED_TEXTS and batch.texts is None:
+        possible = ", ".join(NEED_FEATURES)
+        message = f"there are features but no texts here, and {to} holds texts; possible are: {possible}"
+        raise DataError(message, path=path)
+
+
+def _feature_maker(
+    source: Source, to: Format, on_event: OnEvent | None, config: TfidfConfig
+) -> Callable[[Batch], Batch]:
+    """What gives batches the features they need: nothing, or tf-idf fitted on the training split."""
+    if to not in NEED_FEATURES:
+        return lambda batch: batch
+    first = next((batch for batch in source.batches(source.splits[0], BadRows(skip=True)) if len(batch)), None)
+    if first is None or first.features is not None:
+        return lambda batch: batch
+    from labelwise.features.tfidf import Tfidf
+
+    split = "train" if "train" in source.splits else source.splits[0]
+    vectorizer = Tfidf(config)
+    with Task(on_event, f"fitting tf-idf on {split}") as task:
+        vectorizer.fit(_texts(source, split, task))
+
+    def with_features(batch: Batch) -> Batch:
+        return replace(batch, features=vectorizer.transform(batch.texts or []))
+
+    return with_features
+
+
+def _texts(source: Source, split: str, task: Task) -> Iterator[str]:
+    for batch in source.batches(split, BadRows(skip=True)):
+        yield from batch.texts or ()
+        task.advance(len(batch))
+
+
+def _write_labels(source: Source, folder: Path, compression: WriteCompression | None) -> list[str]:
+    """labels.txt, or labels.jsonl where a name holds a line break, and label_texts.jsonl."""
+    names, texts = source.labels.names, source.label_texts
+    broken = any("\n" in name or "\r" in name for name in names)
+    with open_writer(folder / ("labels.jsonl" if broken else "labels.txt"), None) as stream:
+        stream.writelines(f"{json.dumps(name, ensure_ascii=False) if broken else name}\n" for name in names)
+    if texts is not None:
+        suffix = "" if compression is None else f".{compression}"
+        with open_writer(folder / f"label_texts.jsonl{suffix}", compression) as stream:
+            for name in names:
+                if name in texts:
+                    row = {"label": name, "text": texts[name]}
+                    stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+    return ["some label names hold line breaks: they are in labels.jsonl instead of labels.txt"] if broken else []
+
+
+def _check_destination(src: Path, dst: Path, overwrite: bool) -> None:
+    if not dst.exists():
+        return
+    if not dst.is_dir():
+        raise UsageError(f"{dst} is a file; name a folder to write to")
+    names = sorted(path.name for path in dst.iterdir())
+    if not names:
+        return
+    if not overwrite:
+        raise UsageError(f"{dst} exists and is not empty; choose another folder, or replace it with --overwrite")
+    inside = src.resolve()
+    if dst.resolve() in (inside, *inside.parents):
+        raise UsageError(f"{dst} holds the data that are to be converted; choose another folder")
+    for path in dst.iterdir():
+        if not path.is_file() or not plain_name(path).endswith(_DATA_SUFFIXES):
+            raise UsageError(f"{dst} holds {path.name}, which is no part of a data set; choose another folder")
+
+
+def _put_in_place(aside: Path, dst: Path) -> None:
+    """Rename the finished folder; what it replaces is removed last."""
+    if not dst.exists():
+        aside.rename(dst)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{dst.name}-old-", dir=dst.parent))
+    dst.rename(old / "data")
+    try:
+        aside.rename(dst)
+    except OSError:
+        (old / "data").rename(dst)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
