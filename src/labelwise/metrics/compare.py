@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labelwise.errors import DataError, UsageError
-from labelwise.metrics.evaluation import Evaluation
+from labelwise.metrics.evaluation import Evaluation, plain_figures
 from labelwise.metrics.intervals import Difference, paired_test
 from labelwise.predictions.files import written_aside
 
@@ -31,8 +31,8 @@ class Comparison:
         return self.differences[name]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
-        return asdict(self)
+        """Everything, ready for JSON; nan becomes None."""
+        return {**asdict(self), "differences": plain_figures(self.differences)}
 
     def save(self, path: Path | str) -> None:
         """Write `to_dict` as JSON; the file appears whole or not at all."""

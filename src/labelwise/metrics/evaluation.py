@@ -76,9 +76,10 @@ class Evaluation:
             "n_labels": self.n_labels,
             "ks": list(self.ks),
             "threshold": self.threshold,
-            "scores": _plain(self.scores),
+            "scores": plain_figures(self.scores),
             "buckets": {
-                name: {**asdict(bucket), "scores": _plain(bucket.scores)} for name, bucket in self.buckets.items()
+                name: {**asdict(bucket), "scores": plain_figures(bucket.scores)}
+                for name, bucket in self.buckets.items()
             },
             "settings": dict(self.settings),
             "truth": self.truth,
@@ -251,8 +252,9 @@ def _training(
     return counts, inverse_propensity(counts, *constants, n_docs=n_train_docs)
 
 
-def _plain(scores: Mapping[str, Score]) -> dict[str, dict[str, float | None]]:
+def plain_figures(figures: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
+    """Dataclasses of figures as dicts that JSON can hold: nan becomes None."""
     return {
-        name: {key: None if value is None or isnan(value) else value for key, value in asdict(score).items()}
-        for name, score in scores.items()
+        name: {key: None if value is None or isnan(value) else value for key, value in asdict(figure).items()}
+        for name, figure in figures.items()
     }

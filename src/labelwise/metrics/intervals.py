@@ -111,7 +111,8 @@ def paired_test(
     flipped = _ratio(totals[0] - moved) - _ratio(totals[1] + moved)
     difference = observed[0] - observed[1]
     # Sums of the same terms in another order differ in the last digits: that is no smaller difference.
-    extreme = (np.abs(flipped) >= np.abs(difference) - 1e-9).sum(axis=0)
+    # And what cannot be measured (nan) does not differ.
+    extreme = (~(np.abs(flipped) < np.abs(difference) - 1e-9)).sum(axis=0)
     result = {}
     for i, key in enumerate(keys):
         low, high = interval(resampled[:, i])

@@ -53,5 +53,5 @@ def inverse_propensity(
             raise UsageError("label counts do not tell how many training documents there were; pass n_docs as well")
         n_docs = train.shape[0]
     scale = max(np.log(max(n_docs, 1)) - 1, 0.0) * (b + 1) ** a
-    weights: Floats = 1 + scale * (count_labels(train) + b) ** -a
+    weights: Floats = 1 + scale * (count_labels(train) + float(b)) ** -a
     return weights

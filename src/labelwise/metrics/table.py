@@ -23,7 +23,7 @@ def evaluation_table(evaluation: Evaluation, title: str | None = None) -> Table:
         suffixes.append(f">={evaluation.threshold:g}")
     caption = [f"{evaluation.n_docs:,} documents, {evaluation.n_labels:,} labels; percent"]
     if evaluation.settings["bootstrap"]:
-        caption[0] += ", 95 % intervals over documents"
+        caption[0] += ", ± half the 95 % interval"
     fewest = {name: bucket.fewest for name, bucket in evaluation.buckets.items()}
     for name, bucket in evaluation.buckets.items():
         held = f"{bucket.n_labels:,} labels in {bucket.n_docs:,} documents"
@@ -56,7 +56,7 @@ def _cell(score: Score | None) -> str:
         return "–"
     if score.low is None or score.high is None or isnan(score.low):
         return f"{score.value:.2f}"
-    return f"{score.value:.2f} [dim]{score.low:.1f}–{score.high:.1f}[/]"
+    return f"{score.value:.2f} [dim]±{(score.high - score.low) / 2:.2f}[/]"
 
 
 def comparison_table(comparison: Comparison, title: str | None = None) -> Table:

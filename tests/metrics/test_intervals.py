@@ -1,0 +1,119 @@
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelwise.errors import DataError, UsageError
+from labelwise.metrics import compare, evaluate, intervals
+from tests.metrics.examples import hand_worked
+from tests.metrics.test_evaluation import noisy_systems
+
+
+@pytest.fixture(scope="module")
+def evaluations():
+    Y, good, bad = noisy_systems()
+    return [evaluate(Y, scores, Y_train=Y, bootstrap=400) for scores in (good, bad)]
+
+
+def test_intervals_hold_their_figures(evaluations):
+    for scores in [evaluations[0].scores, *(bucket.scores for bucket in evaluations[0].buckets.values())]:
+        for name, score in scores.items():
+            if name.startswith(("macro", "coverage")):
+                assert score.low is None
+            elif not np.isnan(score.value):
+                assert score.low <= score.value <= score.high, name
+
+
+def test_width_is_that_of_a_mean(evaluations):
+    # P@1 is a mean of n independent 0/1: its standard error is sqrt(p (1 - p) / n), its interval 3.92 of them.
+    score = evaluations[0].scores["P@1"]
+    p, n = score.value / 100, evaluations[0].n_docs
+    assert score.high - score.low == pytest.approx(100 * 3.92 * np.sqrt(p * (1 - p) / n), rel=0.15)
+
+
+def test_ratio_metrics_resample_both_sums():
+    # Documents with and without labels by turns: PSP's denominator varies too. All found, so PSP is 100 throughout.
+    Y = sp.csr_array(np.tile([[1.0, 0.0], [0.0, 0.0]], (20, 1)))
+    score = evaluate(Y, Y, Y_train=Y, bootstrap=200).scores["PSP@1"]
+    assert (score.value, score.low, score.high) == pytest.approx((100, 100, 100))
+
+
+def test_same_seed_same_intervals(monkeypatch):
+    Y, good, _ = noisy_systems(n_docs=150)
+    first = evaluate(Y, good, bootstrap=100, seed=4)
+    assert evaluate(Y, good, bootstrap=100, seed=4).to_dict() == first.to_dict()
+    other = evaluate(Y, good, bootstrap=100, seed=5)
+    assert other.scores["P@1"].low != first.scores["P@1"].low
+    monkeypatch.setattr(intervals, "CELLS_AT_ONCE", 1000)  # the size of the blocks does not show
+    again = evaluate(Y, good, bootstrap=100, seed=4)
+    for name in ("P@1", "R@5", "nDCG@3", "micro-F1@5"):
+        assert again.scores[name].low == pytest.approx(first.scores[name].low, rel=1e-5)
+
+
+def test_draws_are_fair():
+    rng = np.random.default_rng(0)
+    drawn = np.concatenate(list(intervals._draw_counts(rng, 50, 300)))
+    assert drawn.shape == (300, 50)
+    assert (drawn.sum(axis=1) == 50).all()
+    assert drawn.mean(axis=0) == pytest.approx(1, abs=0.25)
+    halves = np.concatenate(list(intervals._draw_halves(rng, 50, 300)))
+    assert halves.shape == (300, 50)
+    assert halves.mean(axis=0) == pytest.approx(0.5, abs=0.15)
+
+
+def test_equal_systems_do_not_differ(evaluations):
+    same = compare(evaluations[0], evaluations[0], resamples=100)
+    for name, found in same.differences.items():
+        assert (found.difference, found.low, found.high, found.p_value) == (0, 0, 0, 1), name
+
+
+def test_clearly_different_systems_do(evaluations):
+    good, bad = evaluations
+    found = compare(good, bad, resamples=400)
+    assert set(found.differences) == {name for name in good.scores if not name.startswith(("macro", "coverage"))}
+    for name in ("P@1", "R@5", "nDCG@5", "PSP@5", "micro-F1@3"):
+        assert found[name].first == pytest.approx(good[name])
+        assert found[name].difference == pytest.approx(good[name] - bad[name], rel=1e-5)
+        assert 0 < found[name].low < found[name].difference < found[name].high
+        assert found[name].p_value == pytest.approx(1 / 401)
+    back = compare(bad, good, metrics=["P@1"], resamples=400)
+    assert list(back.differences) == ["P@1"]
+    assert back["P@1"].high == pytest.approx(-found["P@1"].low, abs=0.3)
+
+
+def test_p_values_are_uniform_for_exchangeable_systems():
+    rng = np.random.default_rng(11)
+    truth = (rng.random((120, 10)) < 0.2).astype(np.float64)
+    Y, values = sp.csr_array(truth), []
+    for _ in range(60):
+        pair = [evaluate(Y, sp.csr_array(truth + rng.standard_normal(truth.shape)), bootstrap=0) for _ in "ab"]
+        values.append(compare(*pair, metrics=["nDCG@5"], resamples=200)["nDCG@5"].p_value)
+    assert np.mean(values) == pytest.approx(0.5, abs=0.13)
+    assert np.mean(np.array(values) <= 0.1) <= 0.25
+
+
+def test_what_cannot_be_compared_is_named(evaluations):
+    with pytest.raises(DataError, match="different truths"):
+        compare(evaluations[0], evaluate(*hand_worked(), bootstrap=0))
+    with pytest.raises(UsageError, match="'coverage@1' cannot be compared; what can: P@1"):
+        compare(*evaluations, metrics=["coverage@1"])
+    with pytest.raises(UsageError, match="resamples is 0"):
+        compare(*evaluations, resamples=0)
+    with pytest.raises(KeyError, match="'MRR' was not compared"):
+        compare(*evaluations, metrics=["P@1"], resamples=2)["MRR"]
+
+
+def test_comparison_is_saved(tmp_path, evaluations):
+    compare(*evaluations, metrics=["P@1"], resamples=10).save(tmp_path / "comparison.json")
+    read = json.loads((tmp_path / "comparison.json").read_text())
+    assert read["differences"]["P@1"]["p_value"] == 1 / 11
+
+
+def test_nothing_to_compare_is_no_difference():
+    nothing = sp.csr_array((3, 2))
+    evaluation = evaluate(nothing, nothing, bootstrap=10)
+    found = compare(evaluation, evaluation, resamples=10)
+    assert np.isnan(found["micro-F1@1"].difference)
+    assert found["micro-F1@1"].p_value == 1
+    assert found.to_dict()["differences"]["micro-F1@1"]["low"] is None

@@ -1,0 +1,232 @@
+from functools import partial
+from math import log2
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score, ndcg_score, precision_score, recall_score
+
+from labelwise import metrics
+from labelwise.errors import DataError, UsageError
+from labelwise.predictions import Predictions
+from tests.metrics.examples import SCORES, WEIGHTS, hand_worked, problems
+from tests.reference import metrics as reference
+
+D2, D3 = 1 / log2(3), 1 / log2(4)  # discounts of ranks 2 and 3
+
+
+@pytest.mark.parametrize(
+    ("function", "k", "expected"),
+    [
+        (metrics.precision_at_k, 1, 1 / 4),  # only document 0 starts with a right label
+        (metrics.precision_at_k, 3, (2 / 3 + 1 / 3 + 0 + 0) / 4),
+        (metrics.precision_at_k, 10, (2 / 10 + 1 / 10) / 4),  # what is missing is wrong
+        (metrics.recall_at_k, 1, (1 / 3) / 4),
+        (metrics.recall_at_k, 3, (2 / 3 + 1 / 1 + 0 + 0) / 4),
+        (metrics.r_precision_at_k, 1, (1 / 1 + 0 + 0 + 0) / 4),
+        (metrics.r_precision_at_k, 2, (1 / 2 + 1 / 1 + 0 + 0) / 4),  # min(2, 3) and min(2, 1) true labels
+        (metrics.ndcg_at_k, 1, 1 / 4),
+        (metrics.ndcg_at_k, 3, ((1 + D3) / (1 + D2 + D3) + D2 / 1 + 0 + 0) / 4),
+        (metrics.coverage_at_k, 1, 1 / 5),  # label 0; all five occur
+        (metrics.coverage_at_k, 3, 3 / 5),  # and 1 and 4
+        # weights of what is found / of the heaviest true ones: documents 0, 1, 3
+        (partial(metrics.psp_at_k, inverse_propensity=WEIGHTS), 1, 1 / (4 + 5 + 3)),
+        (partial(metrics.psp_at_k, inverse_propensity=WEIGHTS), 3, (1 + 2 + 5) / ((4 + 2 + 1) + 5 + (3 + 2))),
+        (
+            partial(metrics.psndcg_at_k, inverse_propensity=WEIGHTS),
+            3,
+            ((1 + 2 * D3) / (1 + D2 + D3) + 5 * D2)
+            / ((4 + 2 * D2 + 1 * D3) / (1 + D2 + D3) + 5 + (3 + 2 * D2) / (1 + D2)),
+        ),
+        (metrics.micro_f1, 3, 2 * 3 / (6 + 6)),  # 3 right; 6 predicted, 6 true
+        # F1 of labels 0 to 4: one right of 2 predicted and 1 true; of 1 and 2; none; none; of 1 and 1
+        (metrics.macro_f1, 3, (2 / 3 + 2 / 3 + 0 + 0 + 1) / 5),
+    ],
+)
+def test_worked_by_hand(function, k, expected):
+    Y, Y_pred = hand_worked()
+    assert function(Y, Y_pred, k=k) == pytest.approx(100 * expected, rel=1e-12)
+
+
+def test_f1_at_a_threshold_by_hand():
+    Y, Y_pred = hand_worked()
+    Y_pred = Y_pred.astype(np.float64)
+    # At least 0.8: 0 and 3 for document 0, 3 for 1, 0 for 2. One right; 4 predicted, 6 true.
+    assert metrics.micro_f1(Y, Y_pred, threshold=0.75) == pytest.approx(100 * 2 / 10)
+    assert metrics.macro_f1(Y, Y_pred, threshold=0.75) == pytest.approx(100 * (2 / 3) / 5)
+    # And only the best of each: 0; 3; 0.
+    assert metrics.micro_f1(Y, Y_pred, k=1, threshold=0.75) == pytest.approx(100 * 2 / 9)
+    assert metrics.micro_f1(Y, Y_pred) == metrics.micro_f1(Y, Y_pred, k=3)
+
+
+def test_inverse_propensity_by_hand():
+    Y_train = sp.csr_array(np.array([[1, 1, 0], [0, 1, 0], [0, 1, 0]] + [[0, 0, 0]] * 17, dtype=np.float32))
+    c = np.log(20) - 1  # with a = b = 1 the weight is 1 + (ln 20 - 1) * 2 / (N_l + 1)
+    expected = [1 + c * 2 / 2, 1 + c * 2 / 4, 1 + c * 2 / 1]
+    np.testing.assert_allclose(metrics.inverse_propensity(Y_train, 1, 1), expected)
+    np.testing.assert_allclose(metrics.inverse_propensity([1, 3, 0], 1, 1, n_docs=20), expected)
+    with pytest.raises(UsageError, match="pass n_docs"):
+        metrics.inverse_propensity([1, 3, 0])
+    # The published form: p = 1 / (1 + C e^(-A ln(N_l + B))), C = (ln N - 1)(B + 1)^A
+    published = 1 / (1 + c * 2.5**0.55 * np.exp(-0.55 * np.log(np.array([1, 3, 0]) + 1.5)))
+    np.testing.assert_allclose(metrics.inverse_propensity(Y_train), 1 / published)
+    assert metrics.inverse_propensity([0, 1], n_docs=1).tolist() == [1, 1]
+
+
+AT_K = {
+    metrics.precision_at_k: reference.precision,
+    metrics.recall_at_k: reference.recall,
+    metrics.r_precision_at_k: reference.r_precision,
+    metrics.ndcg_at_k: reference.ndcg,
+    metrics.coverage_at_k: reference.coverage,
+    metrics.micro_f1: reference.micro_f1,
+    metrics.macro_f1: reference.macro_f1,
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems(), st.integers(1, 9), st.sampled_from([None, -1.0, 0.0, 0.5]), st.randoms(use_true_random=False))
+def test_as_the_reference_says(problem, k, threshold, random):
+    truth, scores, n_labels, Y, Y_pred = problem
+    before = [array.copy() for m in (Y, Y_pred) for array in (m.data, m.indices, m.indptr)]
+    for function, twin in AT_K.items():
+        assert function(Y, Y_pred, k=k) == pytest.approx(twin(truth, scores, k), nan_ok=True), function.__name__
+    weights = [random.uniform(1, 9) for _ in range(n_labels)]
+    for function, twin in ((metrics.psp_at_k, reference.psp), (metrics.psndcg_at_k, reference.psndcg)):
+        assert function(Y, Y_pred, weights, k) == pytest.approx(twin(truth, scores, k, weights), nan_ok=True)
+    for function in (metrics.micro_f1, metrics.macro_f1):
+        twin = AT_K[function]
+        for cut in (None, k):
+            expected = twin(truth, scores, cut, threshold)
+            assert function(Y, Y_pred, k=cut, threshold=threshold) == pytest.approx(expected, nan_ok=True)
+    after = [array for m in (Y, Y_pred) for array in (m.data, m.indices, m.indptr)]
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+@settings(max_examples=50, deadline=None)
+@given(problems(), st.integers(1, 9))
+def test_perfect_predictions_reach_the_top(problem, k):
+    truth, _, n_labels, Y, Y_pred = problem
+    weights = 1.0 + np.arange(n_labels)
+    for function in (metrics.precision_at_k, metrics.recall_at_k, metrics.ndcg_at_k, metrics.r_precision_at_k):
+        assert 0 <= function(Y, Y_pred, k=k) <= 100
+    if not all(truth):
+        return
+    perfect = Y.multiply(weights).tocsr()  # heaviest first, as the best possible ranking has it
+    for function in (metrics.ndcg_at_k, metrics.r_precision_at_k):
+        assert function(Y, perfect, k=k) == pytest.approx(100)
+    for function in (metrics.psp_at_k, metrics.psndcg_at_k):
+        assert function(Y, perfect, weights, k=k) == pytest.approx(100)
+    for function in (metrics.recall_at_k, metrics.coverage_at_k, metrics.micro_f1, metrics.macro_f1):
+        assert function(Y, perfect, k=n_labels) == pytest.approx(100)
+    if min(map(len, truth)) >= k:
+        assert metrics.precision_at_k(Y, perfect, k=k) == pytest.approx(100)
+
+
+def random_problem(n_docs=60, n_labels=15):
+    rng = np.random.default_rng(5)
+    truth = (rng.random((n_docs, n_labels)) < 0.2).astype(np.int64)
+    truth[np.arange(n_docs), rng.integers(n_labels, size=n_docs)] = 1  # scikit-learn wants a label per document
+    scores = rng.permuted(np.tile(np.linspace(0.01, 1, n_labels), (n_docs, 1)), axis=1)
+    return truth, scores
+
+
+@pytest.mark.rivals
+@pytest.mark.parametrize("k", [1, 3, 5, 15])
+def test_as_scikit_learn_says(k):
+    truth, scores = random_problem()
+    Y, Y_pred = sp.csr_array(truth), sp.csr_array(scores)
+    assert metrics.ndcg_at_k(Y, Y_pred, k) == pytest.approx(100 * ndcg_score(truth, scores, k=k))
+    picked = (scores >= np.sort(scores, axis=1)[:, [-k]]).astype(np.int64)
+    options = {"average": "samples", "zero_division": 0}
+    assert metrics.precision_at_k(Y, Y_pred, k) == pytest.approx(100 * precision_score(truth, picked, **options))
+    assert metrics.recall_at_k(Y, Y_pred, k) == pytest.approx(100 * recall_score(truth, picked, **options))
+    assert metrics.micro_f1(Y, Y_pred, k=k) == pytest.approx(100 * f1_score(truth, picked, average="micro"))
+    assert metrics.macro_f1(Y, Y_pred, k=k) == pytest.approx(
+        100 * f1_score(truth, picked, average="macro", zero_division=0)
+    )
+    above = (scores >= 0.6).astype(np.int64)
+    assert metrics.micro_f1(Y, Y_pred, threshold=0.6) == pytest.approx(100 * f1_score(truth, above, average="micro"))
+
+
+def test_predictions_objects_and_labels_unknown_to_the_truth():
+    Y, Y_pred = hand_worked()
+    predictions = Predictions(Y_pred, ["a", "b", "c", "d", "e"])
+    assert metrics.precision_at_k(Y, predictions, k=3) == metrics.precision_at_k(Y, Y_pred, k=3)
+    # The truth knows only d and e: document 1 has e at rank 2 of {d, e}; document 3 has none of {b, d} right.
+    small = Y[:, [3, 4]]
+    moved = predictions.with_labels(["d", "e"])
+    assert metrics.precision_at_k(small, moved, k=3) == pytest.approx(100 * (1 / 3) / 4)
+    assert metrics.recall_at_k(small, moved, k=3) == pytest.approx(100 * 1 / 4)
+    assert metrics.psp_at_k(small, moved, [1.0, 2.0], k=3) == pytest.approx(100 * 2 / 3)
+
+
+def test_other_formats_values_and_duplicates():
+    Y, Y_pred = hand_worked()
+    expected = metrics.ndcg_at_k(Y, Y_pred, k=3)
+    weighted = Y.copy()
+    weighted.data *= -7  # anything but 0 is a label
+    with_zero = sp.csr_array(
+        ([1, 1, 1, 0, 1, 1, 1], [0, 1, 2, 3, 4, 1, 3], [0, 4, 5, 5, 7]), shape=(4, 5), dtype=np.int8
+    )
+    twice = sp.csr_array((np.ones(8), [0, 1, 2, 1, 0, 4, 3, 1], [0, 5, 6, 6, 8]), shape=(4, 5))
+    for truth in (weighted, with_zero, twice, Y.tocsc(), Y.tocoo(), sp.csr_matrix(Y), Y.astype(bool)):
+        assert metrics.ndcg_at_k(truth, Y_pred, k=3) == pytest.approx(expected)
+    assert twice.nnz == 8
+    for scores in (sp.csr_matrix(Y_pred), Y_pred.tocoo(), Y_pred.astype(np.longdouble), (Y_pred * 10).astype(np.int16)):
+        assert metrics.ndcg_at_k(Y, scores, k=3) == pytest.approx(expected)
+
+
+def test_stale_flags_of_scipy_do_not_mislead():
+    Y, Y_pred = hand_worked()
+    expected = metrics.precision_at_k(Y, Y_pred, k=3)
+    assert Y.has_sorted_indices
+    assert Y.has_canonical_format
+    Y.indices[:3] = [2, 0, 1]  # scipy still believes that the row is sorted
+    assert metrics.precision_at_k(Y, Y_pred, k=3) == expected
+
+
+def test_bad_input_is_named():
+    Y, Y_pred = hand_worked()
+    with pytest.raises(DataError, match=r"Y_pred has 4 columns but Y has 5; .*with_labels"):
+        metrics.precision_at_k(Y, Y_pred[:, :4])
+    with pytest.raises(DataError, match="Y_pred has 3 rows but Y has 4"):
+        metrics.precision_at_k(Y, Y_pred[:3])
+    with pytest.raises(UsageError, match="k is 0"):
+        metrics.precision_at_k(Y, Y_pred, k=0)
+    with pytest.raises(DataError, match=r"Y is a ndarray.*csr_array\(Y\)"):
+        metrics.recall_at_k(Y.toarray(), Y_pred)
+    with pytest.raises(DataError, match="Y has no rows"):
+        metrics.recall_at_k(Y[:0], Y_pred[:0])
+    bad = Y_pred.copy()
+    bad.data[4] = np.inf
+    with pytest.raises(DataError, match="Y_pred has the score inf in row 1, column 4"):
+        metrics.precision_at_k(Y, bad)
+    with pytest.raises(DataError, match=r"shape \(4,\) but Y has 5 columns"):
+        metrics.psp_at_k(Y, Y_pred, WEIGHTS[:4])
+    with pytest.raises(DataError, match="above 0"):
+        metrics.psndcg_at_k(Y, Y_pred, [1, 1, 1, 1, 0])
+    bad = Y_pred.copy()
+    bad.indices[0] = 99
+    with pytest.raises(DataError, match="Y_pred is damaged"):
+        metrics.precision_at_k(Y, bad)
+
+
+def test_nothing_to_measure_is_nan():
+    empty = sp.csr_array((2, 3))
+    assert metrics.precision_at_k(empty, empty) == metrics.recall_at_k(empty, empty) == 0
+    assert metrics.ndcg_at_k(empty, empty) == metrics.r_precision_at_k(empty, empty) == 0
+    for value in (
+        metrics.psp_at_k(empty, empty, [1, 1, 1]),
+        metrics.micro_f1(empty, empty),
+        metrics.macro_f1(empty, empty),
+        metrics.coverage_at_k(empty, empty),
+    ):
+        assert np.isnan(value)
+
+
+def test_hand_worked_example_is_what_it_says():
+    assert [reference.ranking(row) for row in SCORES] == [[0, 3, 1], [3, 4], [0], []]
