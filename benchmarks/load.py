@@ -1,0 +1,71 @@
+"""How long loading takes beside decompression and JSON alone.
+
+    python benchmarks/load.py [--data DIR] [--check]
+
+Bars: `load_dataset` of train.jsonl.xz within 1.3 times the wall time of lzma + json.loads per line in the same
+process; the same data from parquet within 3 s. Best of three each.
+"""
+
+import argparse
+import json
+import lzma
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from labelwise.data import convert, load_dataset
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "eurlex57k"
+RATIO_BAR, PARQUET_BAR, ROUNDS = 1.3, 3.0, 3
+
+
+def plain(path: Path) -> int:
+    n_rows = 0
+    rows = []
+    with lzma.open(path, "rb") as lines:
+        for line in lines:
+            rows.append(json.loads(line))
+            n_rows += 1
+    return n_rows
+
+
+def best(work: Callable[[], object]) -> dict[str, float]:
+    times = []
+    for _ in range(ROUNDS):
+        wall, cpu = time.perf_counter(), time.process_time()
+        work()
+        times.append((time.perf_counter() - wall, time.process_time() - cpu))
+    wall, cpu = min(times)
+    return {"wall_s": round(wall, 3), "cpu_s": round(cpu, 3)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA, help="folder with train.jsonl.xz")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a bar is missed")
+    arguments = parser.parse_args()
+    train = arguments.data / "train.jsonl.xz"
+    if not train.is_file():
+        print(f"There is no {train}, so there is nothing to measure.")
+        return int(arguments.check)
+    alone = best(lambda: plain(train))
+    loaded = best(lambda: load_dataset(arguments.data, allow_duplicate_ids=True))
+    with tempfile.TemporaryDirectory() as folder:
+        convert(arguments.data, Path(folder) / "parquet", "parquet", allow_duplicate_ids=True)
+        parquet = best(lambda: load_dataset(Path(folder) / "parquet", allow_duplicate_ids=True))
+    ratio = loaded["wall_s"] / alone["wall_s"]
+    met = ratio <= RATIO_BAR and parquet["wall_s"] <= PARQUET_BAR
+    figures = {"data": arguments.data.name, "lzma_json": alone, "load": loaded, "parquet": parquet}
+    print(json.dumps({**figures, "ratio": round(ratio, 3), "met": met}))
+    print(
+        f"Loading {arguments.data.name} takes {loaded['wall_s']:.2f} s, {ratio:.2f} times lzma + json alone "
+        f"(bar {RATIO_BAR}), and {parquet['wall_s']:.2f} s from parquet (bar {PARQUET_BAR:.0f} s): "
+        f"{'both bars are met' if met else 'a bar is missed'}."
+    )
+    return int(arguments.check and not met)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
