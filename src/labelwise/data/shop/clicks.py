@@ -43,10 +43,10 @@ class Clicks:
                 high = self.searches
 
     def draw(self, cells: Ints, seed: int, block: int) -> tuple[Ints, Ints, Ints]:
-        """CSR rows of the products' labels, sorted, at least one each; and the rows that got a wrong click, per click."""
+        """CSR rows of the products' labels, sorted, at least one each; and the row of every wrong click."""
         rng = stream(seed, block, CLICKS)
         n_docs, n_labels = len(cells), len(self.queries.names)
-        popularity = rng.gamma(4.0, 0.25, size=n_docs)
+        popularity = rng.gamma(8.0, 0.125, size=n_docs)
         searched = np.repeat(np.arange(n_docs), rng.poisson(self.searches * popularity))
         rows, labels = self._search(cells, searched, rng)
         lonely = np.setdiff1d(np.arange(n_docs), rows)

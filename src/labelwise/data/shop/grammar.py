@@ -63,6 +63,7 @@ PRESENT = {
 
 BRANDS_PER_DEPARTMENT = 90
 _ZIPF_BRAND, _ZIPF_VALUE, _ZIPF_FORM, _ZIPF_LINE = 0.9, 0.7, 1.2, 1.0
+_SMALL = {"a", "and", "for", "in", "of", "on", "the", "to", "while", "with"}
 _UPPER = {"usb", "led", "tv", "hdmi", "bbq", "rc", "ssd", "pc", "gps", "gpu", "wc", "dvb", "cctv", "mtb", "sup", "sd"}
 
 
@@ -110,7 +111,13 @@ def zipf(n: int, exponent: float) -> Floats:
 
 def title(text: str) -> str:
     """As listings write it: "usb hub" becomes "USB Hub"."""
-    return " ".join(word.upper() if word in _UPPER else word[:1].upper() + word[1:] for word in text.split(" "))
+
+    def write(word: str) -> str:
+        if word in _SMALL:
+            return word
+        return word.upper() if word in _UPPER else word[:1].upper() + word[1:]
+
+    return " ".join(write(word) for word in text.split(" "))
 
 
 class _Values:

@@ -28,19 +28,20 @@ SHOWN = {
     Column.LINE: 0.65,
     Column.MODEL: 0.75,
     Column.TIER: 0.6,
-    Column.FEATURE: 0.9,
+    Column.FEATURE: 0.95,
     Column.SECOND: 0.8,
     Column.COLOUR: 0.92,
     Column.PRINT: 0.85,
-    Column.MATERIAL: 0.85,
+    Column.MATERIAL: 0.9,
     Column.SIZE: 0.9,
     Column.AUDIENCE: 0.92,
     Column.USE: 0.2,
-    Column.PATH: 0.9,
+    Column.PATH: 0.95,
 }
 """How often a listing mentions what the product has; always, if not listed."""
 
 _CODE_SHARE = 0.4
+_FEWEST_WORDS = 6
 _LETTERS = "ABCDEFGHKLMNPRSTVWXZ"
 
 
@@ -82,6 +83,9 @@ class Listings:
         self._first_mark = len(grammar.texts)
         self._first_code = self._first_mark + len(marks)
         self._first_number = self._first_code + len(codes)
+        # The last one answers for NOTHING, which is -1.
+        self._follows = np.array([text.startswith("With ") for text in grammar.texts] + [False])
+        self._visible = [column for _, column in map(self._parse, LAYOUTS[0].split())]
         self._layouts = [[self._parse(word) for word in layout.split()] for layout in LAYOUTS]
 
     def _parse(self, word: str) -> tuple[int, Column]:
@@ -90,6 +94,15 @@ class Listings:
         text = _FITS_MARK if column == Column.FITS else _MARKS[mark]
         return self._first_mark + 1 + list(_MARKS.values()).index(text), column
 
+    def _arrange(self, shown: Ints, cells: Ints) -> None:
+        """Put "With Straw" behind the name instead of before it, and give a listing of few words its path."""
+        feature, second = shown[:, Column.FEATURE], shown[:, Column.SECOND]
+        swap = self._follows[feature]
+        feature[swap], second[swap] = second[swap], feature[swap]
+        feature[self._follows[feature]] = NOTHING
+        short = (shown[:, self._visible] >= 0).sum(axis=1) < _FEWEST_WORDS
+        shown[short, Column.PATH] = cells[short, Column.PATH]
+
     def write(self, cells: Ints, seed: int, block: int) -> list[str]:
         """One text for every row of `cells`, the products of a block."""
         rng = stream(seed, block, TEXTS)
@@ -97,6 +110,7 @@ class Listings:
         shown = cells.copy()
         for column, share in SHOWN.items():
             shown[rng.random(len(cells)) >= share, column] = NOTHING
+        self._arrange(shown, cells)
         has_code = rng.random(len(cells)) < _CODE_SHARE
         code = self._first_code + rng.integers(len(_LETTERS) ** 2, size=len(cells))
         number = self._first_number + rng.integers(len(self._numbers), size=len(cells))
@@ -106,7 +120,7 @@ class Listings:
             rows = np.flatnonzero(layout == i)
             for j, (mark, column) in enumerate(words):
                 value = shown[rows, column]
-                at = 2 * j + 2 * (j == len(words) - 1)  # the code stands before the last word
+                at = 2 * j if j < len(words) - 1 else pieces.shape[1] - 2  # the code stands before the last word
                 pieces[rows, at] = np.where(value < 0, nothing, mark)
                 pieces[rows, at + 1] = np.where(value < 0, nothing, value)
         pieces[:, -4] = np.where(has_code, code, nothing)

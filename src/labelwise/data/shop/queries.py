@@ -12,7 +12,7 @@ from labelwise.types import Floats, Ints
 
 C = Column
 PATTERNS: tuple[tuple[float, str, tuple[Column, ...]], ...] = (
-    (20.0, "{0}", (C.TYPE,)),
+    (26.0, "{0}", (C.TYPE,)),
     (4.0, "{0}", (C.BROADER,)),
     (1.0, "{0} {1}", (C.BRAND, C.BROADER)),
     (0.7, "{0} {1}", (C.AUDIENCE, C.BROADER)),

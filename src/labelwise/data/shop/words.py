@@ -53,8 +53,8 @@ SIZES = {
     " W38=38 waist/plus size, W40=40 waist/plus size, W26=26 waist/petite",
     "litres-bag": "25 L=25l/25 litres, 20 L=20l/20 litres, 40 L=40l/40 litres, 15 L=15l/small, 30 L=30l/30 litres,"
     " 55 L=55l/large, 10 L=10l/mini, 90 L=90l/extra large",
-    "litres": "1.5 L=1.5 litre, 2 L=2 litre, 3 L=3 litre, 5 L=5 litre, 10 L=10 litre, 20 L=20 litre, 30 L=30 litre,"
-    " 0.8 L=small, 50 L=50 litre/large, 4.5 L=4.5 litre",
+    "litres": "1.5 L=1.5 litre, 1.7 L=1.7 litre, 2 L=2 litre, 3 L=3 litre, 5 L=5 litre, 1.2 L=1.2 litre,"
+    " 0.8 L=small, 4.5 L=4.5 litre",
     "litres-drink": "1 L=1 litre, 6 x 1 L=6 pack, 0.75 L=750 ml, 12 x 1 L=bulk, 3 L=3 litre",
     "millilitres": "500 ml, 750 ml, 350 ml, 1000 ml=1 litre, 250 ml, 400 ml, 600 ml, 1500 ml=1.5 litre, 300 ml",
     "millilitres-small": "50 ml, 100 ml, 30 ml, 200 ml, 250 ml, 75 ml, 15 ml=travel size, 400 ml=xxl",
@@ -64,15 +64,26 @@ SIZES = {
     "centimetres": "28 cm, 24 cm, 20 cm, 30 cm, 26 cm, 40 cm, 35 cm, 45 cm, 15 cm, 60 cm, 32 cm",
     "centimetres-large": "120 x 80 cm=120x80, 160 x 90 cm=160x90, 100 x 60 cm=100x60, 140 x 200 cm=140x200, 180 cm,"
     " 80 x 40 cm=80x40, 150 cm, 200 x 100 cm=200x100, 90 cm, 240 cm, 60 x 60 cm=60x60, 305 cm",
-    "millimetres": "40 mm, 42 mm, 36 mm, 44 mm, 38 mm, 50 mm, 32 mm, 55 mm, 20 mm, 22 mm",
+    "millimetres": "40 mm, 42 mm, 36 mm, 44 mm, 38 mm, 32 mm, 22 mm, 20 mm",
     "millimetres-small": "4 mm, 5 mm, 3.5 mm, 6 mm, 8 mm, 3 mm, 10 mm, 2.5 mm",
     "metres": "2 m, 3 m, 5 m, 10 m, 1 m, 1.5 m, 20 m, 15 m, 2.4 m, 30 m, 4 m",
+    "litres-large": "30 L=30 litre, 20 L=20 litre, 50 L=50 litre/large, 40 L=40 litre, 10 L=10 litre/small,"
+    " 60 L=60 litre, 90 L=90 litre/xxl",
+    "watts-light": "9 W=9 watt, 12 W=12 watt, 24 W=24 watt, 40 W=40 watt, 6 W=6 watt, 60 W=60 watt/bright,"
+    " 18 W=18 watt",
+    "watts-charger": "20 W=20 watt, 65 W=65 watt, 30 W=30 watt, 45 W=45 watt, 100 W=100 watt, 15 W=15 watt",
+    "metres-small": "3 m, 2 m, 2.5 m, 4 m, 1.8 m, 3.5 m, 5 m",
+    "centimetres-pan": "28 cm, 24 cm, 20 cm, 26 cm, 30 cm, 32 cm, 18 cm, 16 cm=16 cm/small",
+    "centimetres-tall": "180 cm, 150 cm, 120 cm, 210 cm, 240 cm, 90 cm, 305 cm",
+    "millimetres-lens": "50 mm, 35 mm, 85 mm, 24-70 mm, 70-200 mm, 18-55 mm, 100 mm, 16 mm",
+    "millimetres-iron": "32 mm, 25 mm, 19 mm, 38 mm",
+    "millimetres-wiper": "600 mm, 650 mm, 530 mm, 450 mm, 400 mm, 700 mm",
     "inches": "11 Inch, 10 Inch, 12 Inch, 13 Inch, 8 Inch, 18 Inch, 14 Inch",
     "inches-large": "27 Inch, 24 Inch, 32 Inch, 34 Inch=34 inch/ultrawide, 22 Inch, 49 Inch=49 inch/super wide",
     "inches-tv": "55 Inch, 65 Inch, 43 Inch, 50 Inch, 75 Inch, 32 Inch, 85 Inch=85 inch/huge, 24 Inch=24 inch/small",
     "wheel": "28 Inch, 29 Inch, 26 Inch, 27.5 Inch, 24 Inch, 20 Inch, 16 Inch",
-    "watts": "1000 W=1000 watt, 800 W=800 watt, 65 W=65 watt, 1500 W=1500 watt, 20 W=20 watt, 2000 W=2000 watt,"
-    " 45 W=45 watt, 10 W=10 watt, 600 W=600 watt",
+    "watts": "1000 W=1000 watt, 800 W=800 watt, 1500 W=1500 watt, 2000 W=2000 watt, 600 W=600 watt,"
+    " 1200 W=1200 watt, 2400 W=2400 watt",
     "volts": "18 V=18v/18 volt, 12 V=12v/12 volt, 20 V=20v/20 volt, 230 V=corded/230v, 36 V=36v/36 volt",
     "lumens": "5000 Lumens, 9000 Lumens=9000 lumens/bright, 3000 Lumens, 12000 Lumens=12000 lumens/daylight",
     "milliamps": "10000 mAh, 20000 mAh, 5000 mAh, 26800 mAh, 15000 mAh, 1200 mAh, 30000 mAh",
@@ -80,6 +91,7 @@ SIZES = {
     "pack": "2 Pack=2 pack/set of 2, 3 Pack=3 pack/set of 3, 4 Pack=4 pack/set of 4, 10 Pack=10 pack,"
     " 6 Pack=6 pack/set of 6, 20 Pack=20 pack/bulk, 50 Pack=50 pack/bulk, 12 Pack=12 pack, 100 Pack=100 pack/bulk,"
     " 5 Pack=5 pack",
+    "pack-small": "2 Pack=2 pack/set of 2, 4 Pack=4 pack/set of 4, 6 Pack=6 pack/set of 6, 3 Pack=3 pack/set of 3",
     "pieces": "6 Pieces=6 piece/set of 6, 4 Pieces=4 piece/set of 4, 12 Pieces=12 piece/set of 12,"
     " 24 Pieces=24 piece, 16 Pieces=16 piece, 8 Pieces=8 piece, 36 Pieces=36 piece, 48 Pieces=48 piece,"
     " 2 Pieces=2 piece/pair, 100 Pieces=100 piece/large set",
