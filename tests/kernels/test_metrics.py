@@ -91,3 +91,15 @@ def test_hits_and_gains(problem, ks, data):
 def test_inspect_rows(rows, expected):
     indptr, labels = flat(rows, np.int32)
     assert kernels.inspect_rows(indptr, labels, 3) == expected
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(3, 1, 2), (2, 0, 2), (5, 7, 1), (4, 519, 3)])
+def test_add_weighted(shape, dtype):
+    rng = np.random.default_rng(0)
+    n_draws, n_docs, n_columns = shape
+    times = rng.integers(0, 4, size=(n_draws, n_docs)).astype(dtype)
+    rows = rng.random((n_docs, n_columns)).astype(dtype)
+    sums = np.ones((n_draws, n_columns))
+    kernels.add_weighted(times, rows, sums)
+    np.testing.assert_allclose(sums, 1 + times.astype(float) @ rows.astype(float), rtol=1e-6)

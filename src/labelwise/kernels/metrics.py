@@ -166,3 +166,34 @@ def count_truth(indptr: Ints, indices: Ints, scope: Ints, sizes_out: Ints) -> No
         truth = indices[indptr[i] : indptr[i + 1]]
         for j in range(truth.size):
             sizes_out[scope[truth[j]], i] += 1
+
+
+@njit(cache=True, nogil=True)
+def add_weighted(times: Floats, rows: Floats, sums_out: Floats) -> None:
+    """Add the matrix product of times (n_draws, n_docs) and rows (n_docs, n_columns) to sums_out, a float64.
+
+    Half as fast as BLAS on a quiet core, but BLAS brings its own threads: on a busy machine they wait for each
+    other ten times longer than they work, and the last digits depend on how many there are.
+    """
+    n_docs, n_columns = rows.shape
+    part = np.zeros(n_columns, dtype=rows.dtype)
+    tile = 256  # rows that stay in the cache for all draws; and float32 sums no further
+    for start in range(0, n_docs, tile):
+        end = min(start + tile, n_docs)
+        for i in range(times.shape[0]):
+            weights, sums = times[i], sums_out[i]
+            part[:] = 0
+            d = start
+            while d + 4 <= end:
+                w0, w1, w2, w3 = weights[d], weights[d + 1], weights[d + 2], weights[d + 3]
+                row0, row1, row2, row3 = rows[d], rows[d + 1], rows[d + 2], rows[d + 3]
+                for c in range(n_columns):
+                    part[c] += (w0 * row0[c] + w1 * row1[c]) + (w2 * row2[c] + w3 * row3[c])
+                d += 4
+            while d < end:
+                w0, row0 = weights[d], rows[d]
+                for c in range(n_columns):
+                    part[c] += w0 * row0[c]
+                d += 1
+            for c in range(n_columns):
+                sums[c] += part[c]

@@ -4,21 +4,23 @@ A metric is a ratio of two sums over documents, so a resample needs no second lo
 often each document counts, and multiply that vector with the documents' contributions, all metrics at once.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from labelwise.kernels.metrics import add_weighted
 from labelwise.metrics.tally import Ratio, percent
 from labelwise.types import Floats
 
 Key: TypeAlias = tuple[str, str]
 """Bucket ("" for all labels) and name of a metric: ("tail", "P@5")."""
 
-CELLS_AT_ONCE = 1 << 25
-"""Draws held in memory at once (128 MB)."""
+DOCS_AT_ONCE = 1 << 15
+"""Documents drawn at once: their counters fit the cache, and random access stays cheap for millions of them."""
+RESAMPLES_AT_ONCE = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +59,8 @@ def collect(ratios: Mapping[Key, Ratio]) -> tuple[Contributions, dict[Key, float
 def bootstrap_intervals(contributions: Contributions, resamples: int, seed: int) -> dict[Key, tuple[float, float]]:
     """95 % percentile interval of every metric, over `resamples` draws of as many documents with replacement."""
     keys = list(contributions.place)
-    columns = contributions.columns
-    rng = np.random.default_rng(seed)
-    sums = np.concatenate([drawn @ columns.T for drawn in _draw_counts(rng, columns.shape[1], resamples)])
-    values = _ratio(sums.astype(np.float64)[:, contributions.rows(keys)])
+    sums = _resampled_sums(contributions.columns, resamples, np.random.default_rng(seed))
+    values = _ratio(sums[:, contributions.rows(keys)])
     return {key: interval(column) for key, column in zip(keys, values.T, strict=True)}
 
 
@@ -97,17 +97,14 @@ def paired_test(
     observed exchange too, (1 + as extreme) / (1 + resamples), so it is never 0, and 1 for equal systems.
     """
     rng = np.random.default_rng(seed)
-    n_docs = first.columns.shape[1]
     columns = [system.columns[system.rows(keys)].astype(np.float64) for system in (first, second)]
     totals = [part.sum(axis=1) for part in columns]
     observed = [_ratio(total) for total in totals]
     both = np.concatenate(columns).astype(np.float32)
-    sums = np.concatenate([drawn @ both.T for drawn in _draw_counts(rng, n_docs, resamples)])
-    halves = np.split(sums.astype(np.float64), 2, axis=1)
+    halves = np.split(_resampled_sums(both, resamples, rng), 2, axis=1)
     resampled = _ratio(halves[0]) - _ratio(halves[1])
 
-    gap = columns[0] - columns[1]
-    moved = np.concatenate([drawn @ gap.T for drawn in _draw_halves(rng, n_docs, resamples)])
+    moved = _flipped_sums(columns[0] - columns[1], resamples, rng)
     flipped = _ratio(totals[0] - moved) - _ratio(totals[1] + moved)
     difference = observed[0] - observed[1]
     # Sums of the same terms in another order differ in the last digits: that is no smaller difference.
@@ -127,21 +124,38 @@ def _ratio(sums: Floats) -> Floats:
     return 100 * np.divide(top, bottom, out=np.full_like(top, np.nan), where=bottom != 0)
 
 
-def _draw_counts(rng: np.random.Generator, n_docs: int, resamples: int) -> Iterator[npt.NDArray[np.float32]]:
-    """Blocks of (up to 64, n_docs) numbers of times that each document was drawn. The blocks do not show."""
-    size = min(max(CELLS_AT_ONCE // n_docs, 1), 64)
-    for start in range(0, resamples, size):
-        drawn = np.empty((min(size, resamples - start), n_docs), dtype=np.float32)
-        for row in drawn:
-            row[:] = np.bincount(rng.integers(n_docs, size=n_docs), minlength=n_docs)
-        yield drawn
+def _resampled_sums(columns: Floats, resamples: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    """(resamples, n_columns) sums of the columns over as many documents as there are, drawn with replacement."""
+    n_docs = columns.shape[1]
+    chunks = _chunks(n_docs)
+    sums = np.zeros((resamples, columns.shape[0]))
+    # How many draws fall into each chunk, then which documents of it: the same as drawing from all at once.
+    shares = rng.multinomial(n_docs, [len(chunk) / n_docs for chunk in chunks], size=resamples)
+    for chunk, drawn_here in zip(chunks, shares.T, strict=True):
+        rows = np.ascontiguousarray(columns[:, chunk.start : chunk.stop].T)  # (n_chunk, n_columns)
+        for block in _blocks(resamples):
+            times = np.empty((len(block), len(chunk)), dtype=columns.dtype)
+            for row, n_drawn in zip(times, drawn_here[block.start : block.stop], strict=True):
+                row[:] = np.bincount(rng.integers(len(chunk), size=n_drawn), minlength=len(chunk))
+            add_weighted(times, rows, sums[block.start : block.stop])
+    return sums
 
 
-def _draw_halves(rng: np.random.Generator, n_docs: int, resamples: int) -> Iterator[npt.NDArray[np.float64]]:
-    """Blocks of (up to 64, n_docs) coin flips, 0 or 1."""
-    size = min(max(CELLS_AT_ONCE // n_docs, 1), 64)
-    for start in range(0, resamples, size):
-        drawn = np.empty((min(size, resamples - start), n_docs))
-        for row in drawn:
-            row[:] = np.unpackbits(rng.integers(256, size=-(-n_docs // 8), dtype=np.uint8), count=n_docs)
-        yield drawn
+def _flipped_sums(columns: Floats, resamples: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    """(resamples, n_columns) sums of the columns over a random half of the documents: one coin for each."""
+    sums = np.zeros((resamples, columns.shape[0]))
+    for chunk in _chunks(columns.shape[1]):
+        rows = np.ascontiguousarray(columns[:, chunk.start : chunk.stop].T)  # (n_chunk, n_columns)
+        for block in _blocks(resamples):
+            coins = rng.integers(256, size=(len(block), -(-len(chunk) // 8)), dtype=np.uint8)
+            flips = np.unpackbits(coins, axis=1, count=len(chunk))
+            add_weighted(flips.astype(columns.dtype), rows, sums[block.start : block.stop])
+    return sums
+
+
+def _chunks(n_docs: int) -> list[range]:
+    return [range(n_docs)[start : start + DOCS_AT_ONCE] for start in range(0, n_docs, DOCS_AT_ONCE)]
+
+
+def _blocks(resamples: int) -> list[range]:
+    return [range(resamples)[start : start + RESAMPLES_AT_ONCE] for start in range(0, resamples, RESAMPLES_AT_ONCE)]
