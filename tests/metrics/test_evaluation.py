@@ -14,6 +14,7 @@ from labelwise import metrics
 from labelwise.errors import DataError, UsageError
 from labelwise.metrics import compare, evaluate
 from labelwise.metrics.buckets import assign_buckets, describe_bucket
+from labelwise.predictions import Predictions
 from tests.metrics.examples import COUNTS, hand_worked, problems
 from tests.reference import metrics as reference
 
@@ -125,6 +126,21 @@ def test_as_the_peers_are_measured():
     found = evaluate(sp.csr_array(truth), sp.csr_array(scores), train_counts=counts, n_train_docs=1000, bootstrap=0)
     for name, value in reference.peers_quality(top, truth, counts, 1000).items():
         assert found[name] == pytest.approx(value), name
+
+
+def test_labels_unknown_to_the_truth_count_as_wrong_tail_predictions():
+    Y, Y_pred = hand_worked()
+    predictions = Predictions(Y_pred, ["a", "b", "c", "d", "e"]).with_labels(["d", "e"])
+    found = evaluate(Y[:, [3, 4]], predictions, train_counts=[200, 0], n_train_docs=300, bootstrap=10)
+    assert found.n_labels == 2
+    # d is head, e is tail; a and b, predicted three times, are unknown. Of e: one right, 1 predicted, 1 true.
+    assert found.buckets["tail"].scores["micro-F1@3"].value == pytest.approx(100 * 2 / ((1 + 3) + 1))
+    assert found["coverage@3"] == 50
+
+
+def test_a_huge_cut_off_is_only_a_number():
+    Y, Y_pred = hand_worked()
+    assert evaluate(Y, Y_pred, ks=(10**12,), bootstrap=0, Y_train=Y)[f"R@{10**12}"] == pytest.approx(100 * 5 / 12)
 
 
 def test_without_training_labels_there_are_no_propensities_and_no_buckets():

@@ -82,6 +82,15 @@ def test_clearly_different_systems_do(evaluations):
     assert back["P@1"].high == pytest.approx(-found["P@1"].low, abs=0.3)
 
 
+def test_buckets_are_compared_too(evaluations):
+    good, bad = evaluations
+    found = compare(good, bad, bucket="torso", metrics=["R@5"], resamples=50)["R@5"]
+    expected = [evaluation.buckets["torso"].scores["R@5"].value for evaluation in evaluations]
+    assert [found.first, found.second] == pytest.approx(expected)
+    with pytest.raises(UsageError, match="no bucket 'neck' in both evaluations; the first has head, torso, tail"):
+        compare(good, bad, bucket="neck")
+
+
 def test_p_values_are_uniform_for_exchangeable_systems():
     rng = np.random.default_rng(11)
     truth = (rng.random((120, 10)) < 0.2).astype(np.float64)

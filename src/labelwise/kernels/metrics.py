@@ -133,7 +133,10 @@ def gather_best(indptr: Ints, indices: Ints, weights: Floats, ks: Ints, best_out
 
     best_out: (2, n_ks, n_docs); plain sums of the first k weights, and the same discounted by rank.
     """
-    heaviest = np.zeros(ks[-1])
+    longest = 0
+    for i in range(indptr.size - 1):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    heaviest = np.zeros(min(ks[-1], longest))
     for i in range(indptr.size - 1):
         truth = indices[indptr[i] : indptr[i + 1]]
         filled = 0

@@ -51,6 +51,7 @@ def compare(
     second: Evaluation,
     *,
     metrics: Sequence[str] | None = None,
+    bucket: str | None = None,
     names: tuple[str, str] = ("first", "second"),
     resamples: int = 1000,
     seed: int = 0,
@@ -67,6 +68,8 @@ def compare(
     metrics
         Names such as "P@1"; all that both measured if None. macro-F1 and coverage are not sums over documents
         and cannot be tested this way.
+    bucket
+        Compare on the labels of this bucket only; on all labels if None.
     names
         What to call the two systems.
     """
@@ -77,13 +80,15 @@ def compare(
         )
     if resamples < 1:
         raise UsageError(f"resamples is {resamples}; a test needs at least 1, better 1000")
-    shared = [
-        name for bucket, name in first.contributions.place if not bucket and ("", name) in second.contributions.place
-    ]
+    where = bucket or ""
+    in_second = second.contributions.place
+    shared = [name for part, name in first.contributions.place if part == where and (part, name) in in_second]
+    if not shared:
+        raise UsageError(f"there is no bucket {bucket!r} in both evaluations; the first has {', '.join(first.buckets)}")
     for name in metrics or ():
         if name not in shared:
             raise UsageError(f"{name!r} cannot be compared; what can: {', '.join(shared)}")
-    wanted = [("", name) for name in metrics or shared]
+    wanted = [(where, name) for name in metrics or shared]
     found = paired_test(first.contributions, second.contributions, wanted, resamples, seed)
-    differences = {name: found[bucket, name] for bucket, name in wanted}
+    differences = {name: found[part, name] for part, name in wanted}
     return Comparison(names=names, n_docs=first.n_docs, resamples=resamples, differences=differences)

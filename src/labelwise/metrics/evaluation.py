@@ -169,13 +169,12 @@ def evaluate(
     order = [metric + suffix for metric in METRICS for view in views for suffix in view.suffixes]
 
     true = np.bincount(judged.truth, minlength=n_labels) > 0
-    rows = np.repeat(np.arange(judged.n_docs), np.diff(judged.indptr))
     parts = {}
     for i, (name, fewest) in enumerate(named.items()):
         parts[name] = Bucket(
             fewest=fewest,
             n_labels=int(np.count_nonzero(true & (scope == i))),
-            n_docs=np.unique(rows[scope[judged.truth] == i]).size,
+            n_docs=int(ratios[name, f"R@{ks[0]}"][1].sum()),  # the documents that R is averaged over
             scores={metric: found[name, metric] for metric in order if (name, metric) in found},
         )
     settings: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed}

@@ -86,8 +86,9 @@ def tally(
 
 def ideal_dcg(sizes: Ints, k: int) -> Floats:
     """(n_docs,) DCG@k of a perfect ranking of `sizes` true labels; 1 where there are none."""
-    reached = np.cumsum(1 / np.log2(np.arange(2, k + 2)))
-    table: Floats = np.concatenate(([1.0], reached))[np.minimum(sizes, k)]
+    found = np.minimum(sizes, k)
+    reached = np.cumsum(1 / np.log2(np.arange(2, found.max() + 2)))
+    table: Floats = np.concatenate(([1.0], reached))[found]
     return table
 
 
