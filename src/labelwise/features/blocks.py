@@ -1,5 +1,8 @@
 """Texts in blocks: bounded pieces of work that are encoded, hashed and counted independently of each other."""
 
+from __future__ import annotations
+
+import mmap
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -18,8 +21,9 @@ from labelwise.kernels.tokens import fold_characters, hash_windows, hash_words, 
 
 # Big enough to make a kernel call cheap, small enough for a block's terms to stay in the cache. Fixed, so that
 # the number of threads cannot change the result.
-CHARACTERS_PER_BLOCK = 1 << 20
+CHARACTERS_PER_BLOCK = 1 << 19
 TEXTS_PER_BLOCK = 1 << 14
+BYTES_PER_SLAB = 1 << 22
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -31,9 +35,9 @@ class CountedBlock:
 
     indptr: npt.NDArray[np.int64]
     """(n_docs + 1,)"""
-    term: npt.NDArray[np.int32]
+    term: npt.NDArray[np.integer[Any]]
     """(n_pairs,) the block's own term numbers."""
-    count: npt.NDArray[np.int32]
+    count: npt.NDArray[np.integer[Any]]
     """(n_pairs,)"""
     hashes: npt.NDArray[np.uint64]
     """(n_terms,)"""
@@ -43,6 +47,35 @@ class CountedBlock:
     """(n_terms,)"""
     source: npt.NDArray[np.uint8] | npt.NDArray[np.uint32]
     """The block's bytes, or its folded characters."""
+
+    def packed(self, shelf: Shelf) -> CountedBlock:
+        """A smaller copy with the counts only, for keeping many of them."""
+        term = shelf.put(self.term, np.uint16 if len(self.hashes) <= 1 << 16 else np.int32)
+        count = shelf.put(self.count, np.uint16 if self.count.max(initial=0) < 1 << 16 else np.int32)
+        nothing = np.empty(0, np.uint32)
+        indptr = shelf.put(self.indptr, np.int64)
+        return CountedBlock(indptr, term, count, np.empty(0, np.uint64), nothing, nothing, nothing)
+
+
+class Shelf:
+    """Copies of arrays, in slabs of memory that go back to the system as soon as nothing in them is used.
+
+    Arrays of this size that are allocated one by one stay with the process when they are let go, just when the
+    features need the room.
+    """
+
+    def __init__(self) -> None:
+        self._slab = np.empty(0, np.uint8)
+
+    def put(self, array: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
+        """A copy of the array in another type."""
+        n_bytes = -(-array.size * np.dtype(dtype).itemsize // 8) * 8  # whole words, so that all stay aligned
+        if n_bytes > len(self._slab):
+            self._slab = np.frombuffer(mmap.mmap(-1, max(n_bytes, BYTES_PER_SLAB)), np.uint8)
+        place, self._slab = self._slab[:n_bytes], self._slab[n_bytes:]
+        copy = place.view(dtype)[: array.size]
+        copy[:] = array
+        return copy
 
 
 class Analyzer:

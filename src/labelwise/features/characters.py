@@ -24,13 +24,13 @@ def character_table(lowercase: bool) -> npt.NDArray[np.uint32]:
         The lower-cased code point (or the code point itself, if not `lowercase`), with the flag WORD where
         ``\\w`` matches and SPACE where ``\\s`` does.
     """
-    characters = "".join(map(chr, range(sys.maxunicode + 1)))
+    characters = np.arange(sys.maxunicode + 1, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
     folded = characters
     if lowercase:
         for letter in AWKWARD:
             folded = folded.replace(letter, letter.lower()[0])
         folded = folded.lower()
-    table = np.frombuffer(folded.encode("utf-32-le", "surrogatepass"), np.uint32).copy()
+    table = np.frombuffer(folded.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint32)
     for pattern, flag in ((r"\w+", WORD), (r"\s+", SPACE)):
         for run in re.finditer(pattern, characters):
             table[run.start() : run.end()] |= flag

@@ -15,7 +15,7 @@ from labelwise import storage
 from labelwise.config import TfidfConfig
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
-from labelwise.features.blocks import Analyzer, CountedBlock, map_in_order, text_blocks
+from labelwise.features.blocks import Analyzer, CountedBlock, Shelf, map_in_order, text_blocks
 from labelwise.features.vocabulary import Vocabulary, VocabularyBuilder
 from labelwise.kernels.counts import arrange, weigh
 from labelwise.types import Csr, OnEvent
@@ -24,15 +24,13 @@ _NORMS = {None: 0, "l1": 1, "l2": 2}
 _INT32_MAX = np.iinfo(np.int32).max
 
 
-@dataclass
-class _Pairs:
+@dataclass(frozen=True)
+class _Kept:
     """What is kept of a counted block between the two halves of `fit_transform`."""
 
-    block: CountedBlock | None
-    numbers: npt.NDArray[np.int64]
+    block: CountedBlock
+    numbers: npt.NDArray[np.int32]
     """(n_terms,) the builder's number of each of the block's terms."""
-    n_docs: npt.NDArray[np.int64]
-    """(n_terms,) documents of the block that hold the term."""
 
 
 class Tfidf:
@@ -65,55 +63,44 @@ class Tfidf:
         -------
         X : (n_docs, n_features) float32, indices sorted
         """
-        blocks, columns = self._fit(texts, keep=True, on_event=on_event)
-
-        sizes = [int(pairs.n_docs[columns[pairs.numbers] >= 0].sum()) for pairs in blocks]
-        n_docs = sum(len(pairs.block.indptr) - 1 for pairs in blocks if pairs.block is not None)
+        kept, columns = self._fit(texts, keep=True, on_event=on_event)
+        n_docs = sum(len(part.block.indptr) - 1 for part in kept)
+        sizes = [np.count_nonzero((columns[part.numbers] >= 0)[part.block.term]) for part in kept]
         starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         indices = np.empty(starts[-1], np.int32)
         data = np.empty(starts[-1], np.float32)
+        waiting = dict(enumerate(kept))
+        kept.clear()  # so that the counts of a block are let go as soon as its rows stand
 
         def lay_out(at: int) -> npt.NDArray[np.int64]:
-            pairs, here = blocks[at], slice(starts[at], starts[at + 1])
-            block, pairs.block = pairs.block, None  # the counts are let go as soon as the rows stand
-            assert block is not None  # every block is laid out once
-            indptr = self._rows(block, columns[pairs.numbers], indices[here], data[here])
+            part, here = waiting.pop(at), slice(starts[at], starts[at + 1])
+            indptr = self._rows(part.block, columns[part.numbers], indices[here], data[here])
             indptr += starts[at]
             return indptr[1:]
 
-        ends = list(map_in_order(lay_out, range(len(blocks)), self.config.threads))
+        ends = list(map_in_order(lay_out, range(len(sizes)), self.config.threads))
         return self._matrix(data, indices, np.concatenate([np.zeros(1, np.int64), *ends]), n_docs)
 
     def _fit(
         self, texts: Iterable[str], *, keep: bool, on_event: OnEvent | None
-    ) -> tuple[list[_Pairs], npt.NDArray[np.int64]]:
+    ) -> tuple[list[_Kept], npt.NDArray[np.int64]]:
         """Count all texts. Returns the counts, if kept, and the column of each number (-1: dropped)."""
         config = _checked(self.config)
         analyzer, builder = Analyzer(config), VocabularyBuilder()
-        kept: list[_Pairs] = []
+        kept: list[_Kept] = []
+        shelf = Shelf()
         n_docs = 0
         with Task(on_event, "tf-idf") as task:
             for block in map_in_order(analyzer.count, text_blocks(_checked_texts(texts)), config.threads):
                 n_terms = builder.n_terms
                 numbers = builder.number(block.hashes)
                 builder.spell(*analyzer.spell(block, numbers >= n_terms))
-                block_docs = np.bincount(block.term, minlength=len(numbers))
-                builder.n_docs[numbers] += block_docs
+                builder.n_docs[numbers] += np.bincount(block.term, minlength=len(numbers))
                 if config.max_features is not None:
                     occurrences = np.bincount(block.term, weights=block.count, minlength=len(numbers))
                     builder.n_occurrences[numbers] += occurrences.astype(np.int64)
                 if keep:
-                    nothing = block.source[:0]
-                    counts = CountedBlock(
-                        block.indptr,
-                        block.term,
-                        block.count,
-                        block.hashes[:0],
-                        block.starts[:0],
-                        block.ends[:0],
-                        nothing,
-                    )
-                    kept.append(_Pairs(counts, numbers, block_docs))
+                    kept.append(_Kept(block.packed(shelf), shelf.put(numbers, np.int32)))
                 n_docs += len(block.indptr) - 1
                 task.advance(len(block.indptr) - 1)
         if not builder.n_terms:

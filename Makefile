@@ -1,0 +1,52 @@
+# make demo    see it work, end to end, on generated data
+# make test    lint, types and all tests
+#
+# Both make .venv on first use, with the versions of constraints.txt, and install nothing the second time.
+
+PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test setup lint bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/labelwise demo
+
+test: $(VENV)/.dev lint
+	$(BIN)/python -m pytest -m "not gpu" --cov --cov-report=term --durations=8
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/tfidf.py
+	$(BIN)/python benchmarks/load.py
+	$(BIN)/python benchmarks/metrics.py
+	$(BIN)/python benchmarks/shop.py
+
+# Everything: all extras and the tools of development.
+setup: $(VENV)/.all
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "labelwise needs Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# A stamp per set of extras. Where a larger set is installed already, the smaller one asks for nothing.
+$(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e '.[plot,parquet]'
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $(VENV)/.demo $@
+
+$(VENV)/.all: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt torch
+	$(PIP) install -c constraints.txt -e '.[all,dev]'
+	@touch $(VENV)/.demo $(VENV)/.dev $@
+
+clean:
+	rm -rf $(VENV) demo-run build dist .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov
