@@ -18,6 +18,8 @@ from labelwise.types import Ints, OnEvent
 
 FEWEST_PRODUCTS = 100
 FEWEST_QUERIES = 100
+MOST_QUERIES = 5_000_000
+"""The grammar makes ten times as many, but rarer ones are less and less like what people type."""
 _PILOT_BLOCK, _PILOT_PRODUCTS = (1 << 64) - 1, 2048
 
 
@@ -149,6 +151,8 @@ def _check(n_products: int, n_queries: int, seed: int, test_fraction: float) -> 
         raise UsageError(f"n_products is {n_products}; ask for at least {FEWEST_PRODUCTS} products")
     if n_queries < FEWEST_QUERIES:
         raise UsageError(f"n_queries is {n_queries}; ask for at least {FEWEST_QUERIES} queries")
+    if n_queries > MOST_QUERIES:
+        raise UsageError(f"n_queries is {n_queries}, but the shop's grammar makes at most {MOST_QUERIES:,} queries")
     if n_queries > n_products:
         raise UsageError(
             f"{n_queries} queries for {n_products} products would leave most queries without a product; "

@@ -7,6 +7,7 @@ forms are numbered once here, so that products and clicks can be drawn with arra
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 
 import numpy as np
 
@@ -145,8 +146,9 @@ class _Values:
         return self._known[text, forms]
 
 
+@cache
 def build_grammar() -> Grammar:
-    """Number the catalogue; about a quarter of a second."""
+    """Number the catalogue; it takes half a second, once per process."""
     types = read_catalog()
     values = _Values()
     for kind in types:

@@ -40,7 +40,7 @@ SHOWN = {
 }
 """How often a listing mentions what the product has; always, if not listed."""
 
-_CODE_SHARE = 0.4
+_CODE_SHARE = 0.3
 _FEWEST_WORDS = 6
 _LETTERS = "ABCDEFGHKLMNPRSTVWXZ"
 
@@ -94,14 +94,19 @@ class Listings:
         text = _FITS_MARK if column == Column.FITS else _MARKS[mark]
         return self._first_mark + 1 + list(_MARKS.values()).index(text), column
 
-    def _arrange(self, shown: Ints, cells: Ints) -> None:
-        """Put "With Straw" behind the name instead of before it, and give a listing of few words its path."""
+    def _arrange(self, shown: Ints, cells: Ints) -> Ints:
+        """Put "With Straw" behind the name instead of before it, and give a listing of few words its path.
+
+        Returns how many words each listing had without that.
+        """
         feature, second = shown[:, Column.FEATURE], shown[:, Column.SECOND]
         swap = self._follows[feature]
         feature[swap], second[swap] = second[swap], feature[swap]
         feature[self._follows[feature]] = NOTHING
-        short = (shown[:, self._visible] >= 0).sum(axis=1) < _FEWEST_WORDS
+        n_words = (shown[:, self._visible] >= 0).sum(axis=1)
+        short = n_words < _FEWEST_WORDS
         shown[short, Column.PATH] = cells[short, Column.PATH]
+        return np.asarray(n_words)
 
     def write(self, cells: Ints, seed: int, block: int) -> list[str]:
         """One text for every row of `cells`, the products of a block."""
@@ -110,8 +115,9 @@ class Listings:
         shown = cells.copy()
         for column, share in SHOWN.items():
             shown[rng.random(len(cells)) >= share, column] = NOTHING
-        self._arrange(shown, cells)
-        has_code = rng.random(len(cells)) < _CODE_SHARE
+        n_words = self._arrange(shown, cells)
+        # Without a code, listings of few words would often be equal.
+        has_code = (rng.random(len(cells)) < _CODE_SHARE) | (n_words <= _FEWEST_WORDS)
         code = self._first_code + rng.integers(len(_LETTERS) ** 2, size=len(cells))
         number = self._first_number + rng.integers(len(self._numbers), size=len(cells))
         nothing = self._first_mark  # the empty piece

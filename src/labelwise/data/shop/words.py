@@ -87,6 +87,7 @@ SIZES = {
     "volts": "18 V=18v/18 volt, 12 V=12v/12 volt, 20 V=20v/20 volt, 230 V=corded/230v, 36 V=36v/36 volt",
     "lumens": "5000 Lumens, 9000 Lumens=9000 lumens/bright, 3000 Lumens, 12000 Lumens=12000 lumens/daylight",
     "milliamps": "10000 mAh, 20000 mAh, 5000 mAh, 26800 mAh, 15000 mAh, 1200 mAh, 30000 mAh",
+    "milliamps-small": "1200 mAh, 1600 mAh, 2000 mAh, 1050 mAh, 2400 mAh",
     "gigabytes": "256 GB=256gb, 128 GB=128gb, 512 GB=512gb, 1 TB=1tb, 64 GB=64gb, 32 GB=32gb, 2 TB=2tb, 16 GB=16gb",
     "pack": "2 Pack=2 pack/set of 2, 3 Pack=3 pack/set of 3, 4 Pack=4 pack/set of 4, 10 Pack=10 pack,"
     " 6 Pack=6 pack/set of 6, 20 Pack=20 pack/bulk, 50 Pack=50 pack/bulk, 12 Pack=12 pack, 100 Pack=100 pack/bulk,"
