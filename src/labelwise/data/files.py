@@ -45,19 +45,17 @@ class Block:
 
     def lines(self, path: Path, bad: BadRows) -> list[str | None]:
         """The lines without their ends; None stands for a line that is not UTF-8."""
-        data = self.data.removesuffix(b"\n")
+        raws = self.data.removesuffix(b"\n").split(b"\n")
+        if b"\r" in self.data:
+            raws = [raw.removesuffix(b"\r") for raw in raws]
         try:
-            text = data.decode()
+            return [raw.decode() for raw in raws]  # by line: most lines are ASCII, few blocks are
         except UnicodeDecodeError:
-            return [self._decode(raw, path, i, bad) for i, raw in enumerate(data.split(b"\n"))]
-        lines: list[str | None] = list(text.split("\n"))
-        if "\r" in text:
-            lines = [line.removesuffix("\r") for line in lines if line is not None]
-        return lines
+            return [self._decode(raw, path, i, bad) for i, raw in enumerate(raws)]
 
     def _decode(self, raw: bytes, path: Path, i: int, bad: BadRows) -> str | None:
         try:
-            return raw.decode().removesuffix("\r")
+            return raw.decode()
         except UnicodeDecodeError as err:
             message = (
                 f"not UTF-8 (byte 0x{raw[err.start]:02x} at position {err.start + 1}); if the file has another "
@@ -110,7 +108,7 @@ def read_blocks(path: Path, *, encoding: str = "utf-8", bad: BadRows) -> Iterato
                 if cut == 0:
                     carry += chunk
                     continue
-                block = Block(carry + chunk[:cut], number)
+                block = Block(b"".join((carry, memoryview(chunk)[:cut])), number)  # one copy, not two
                 carry = chunk[cut:]
                 yield block
                 number += block.data.count(b"\n")

@@ -5,7 +5,7 @@ Every reader hands its rows to a `RecordBuilder`, which checks them and interns 
 
 import ast
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -180,7 +180,7 @@ class RecordBuilder:
                 f"the text has {len(text):,} characters, more than {self.options.max_text_chars:,}; "
                 "raise --max-text-chars if that is meant"
             )
-        if self.check_surrogates and has_lone_surrogate(text):
+        if self.check_surrogates and not text.isascii() and has_lone_surrogate(text):
             return "the text holds half of a surrogate pair, which is no character"
         return None
 
@@ -199,7 +199,7 @@ class RecordBuilder:
                 f"the id {doc_id!r} stands on line {self.line_of[doc_id]} already; pass --allow-duplicate-ids to "
                 "keep such rows"
             )
-        if self.check_surrogates and has_lone_surrogate(doc_id):
+        if self.check_surrogates and not doc_id.isascii() and has_lone_surrogate(doc_id):
             return None, "the id holds half of a surrogate pair, which is no character"
         return doc_id, None
 
@@ -236,31 +236,38 @@ class RecordBuilder:
 
 def read_jsonl(path: Path, builder: RecordBuilder) -> Iterator[Batch]:
     """Batches of a file with a JSON object a line."""
-    options = builder.options
-    for block in read_blocks(path, encoding=options.encoding, bad=builder.bad):
-        builder.check_surrogates = b"\\ud" in block.data or b"\\uD" in block.data
-        _add_objects(block, path, builder)
+    builder.check_surrogates = True
+    for block in read_blocks(path, encoding=builder.options.encoding, bad=builder.bad):
+        _add_objects(_numbered_objects(block, path, builder), path, builder)
         yield builder.batch()
     builder.check_not_empty()
 
 
-def _add_objects(block: Block, path: Path, builder: RecordBuilder) -> None:
-    options, bad, add = builder.options, builder.bad, builder.add
-    text_columns, labels_column, id_column = options.text_columns, options.labels_column, options.id_column
-    text_column = text_columns[0] if len(text_columns) == 1 else None
-    for line, raw in enumerate(block.lines(path, bad), block.first_line):
+def _numbered_objects(block: Block, path: Path, builder: RecordBuilder) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects with their line numbers; blank lines are passed over."""
+    loads = json.JSONDecoder().decode
+    for line, raw in enumerate(block.lines(path, builder.bad), block.first_line):
         if not raw or raw.isspace():
             continue
         try:
-            row = json.loads(raw)
+            row = loads(raw)
         except (ValueError, RecursionError) as err:
             builder.n_rows += 1
-            bad.add(f"invalid JSON ({err}); every line holds one object", path=path, line=line, cause=err)
+            message = f"invalid JSON ({err}); every line holds one object"
+            builder.bad.add(message, path=path, line=line, cause=err)
             continue
         if type(row) is not dict:
             builder.n_rows += 1
-            bad.add(f"the line is {kind_of(row)} where an object should be", path=path, line=line)
+            builder.bad.add(f"the line is {kind_of(row)} where an object should be", path=path, line=line)
             continue
+        yield line, row
+
+
+def _add_objects(rows: Iterable[tuple[int, dict[str, Any]]], path: Path, builder: RecordBuilder) -> None:
+    options, add = builder.options, builder.add
+    text_columns, labels_column, id_column = options.text_columns, options.labels_column, options.id_column
+    text_column = text_columns[0] if len(text_columns) == 1 else None
+    for line, row in rows:
         if builder.n_rows == 0:
             require_columns(row, options, path, line)
         text = row.get(text_column) if text_column is not None else joined([row.get(c) for c in text_columns])

@@ -1,0 +1,163 @@
+import bz2
+import gzip
+import lzma
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelwise.data import files
+from labelwise.data.archive import append_file, open_writer
+from labelwise.data.files import compression_of, plain_name, read_blocks, read_lines
+from labelwise.data.options import BadRows
+from labelwise.errors import DataError, UsageError
+
+TEXT = "".join(f"line {i} with ünïcode\n" for i in range(1, 2001)).encode()
+
+
+def zstd(data: bytes) -> bytes:
+    arrow = pytest.importorskip("pyarrow")
+    return bytes(arrow.compress(data, codec="zstd", asbytes=True))
+
+
+PACK = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress, "zst": zstd}
+
+
+def lines_of(path: Path, **options) -> list[str | None]:
+    found = []
+    for first, lines in read_lines(path, **options):
+        assert first == len(found) + 1
+        found.extend(lines)
+    return found
+
+
+def write(folder: Path, data: bytes, name: str = "x.txt") -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("kind", [None, *PACK])
+def test_the_first_bytes_tell_the_compression(tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(files, "BLOCK_BYTES", 1000)
+    path = write(tmp_path, TEXT if kind is None else PACK[kind](TEXT))
+    assert compression_of(path) == kind
+    assert lines_of(path) == TEXT.decode().splitlines()
+
+
+@pytest.mark.parametrize("kind", ["gz", "xz", "bz2", "zst"])
+def test_joined_archives_are_read_to_the_end(tmp_path, kind):
+    path = write(tmp_path, PACK[kind](b"a\nb") + PACK[kind](b"c\n"))
+    assert lines_of(path) == ["a", "bc"]
+
+
+@pytest.mark.parametrize("kind", ["gz", "xz", "bz2", "zst"])
+def test_a_cut_archive_names_the_last_good_line(tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(files, "BLOCK_BYTES", 4096)
+    noisy = "".join(f"{i} {hash((i, 'x')):x} {hash((i, 'y')):x}\n" for i in range(1, 5001)).encode()
+    packed = PACK[kind](noisy)
+    path = write(tmp_path, packed[: len(packed) // 2], f"x.txt.{kind}")
+    with pytest.raises(DataError, match=r"damaged after this line .* --skip-bad-rows") as caught:
+        lines_of(path)
+    bad = BadRows(skip=True)
+    kept = lines_of(path, bad=bad)
+    assert kept == noisy.decode().splitlines()[: len(kept)]
+    assert caught.value.line == len(kept)
+    assert bad.count == 1
+
+
+@pytest.mark.parametrize("kind", ["gz", "xz", "bz2"])
+def test_a_changed_byte_is_noticed(tmp_path, kind):
+    packed = bytearray(PACK[kind](TEXT))
+    packed[len(packed) // 2] ^= 0xFF
+    with pytest.raises(DataError, match="damaged|UTF-8"):
+        lines_of(write(tmp_path, bytes(packed)))
+
+
+def test_a_misnamed_archive_is_refused(tmp_path):
+    with pytest.raises(DataError, match="does not start like one"):
+        lines_of(write(tmp_path, b"plain text\n", "x.txt.xz"))
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        lines_of(tmp_path / "nowhere.txt")
+
+
+def test_an_empty_file_has_no_lines(tmp_path):
+    assert lines_of(write(tmp_path, b"")) == []
+    assert lines_of(write(tmp_path, b"", "x.txt.gz")) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        ("é\nb".encode(), {}),
+        (b"\xef\xbb\xbf" + "é\nb".encode(), {}),
+        ("é\nb".encode("utf-16"), {}),
+        (b"\xfe\xff" + "é\nb".encode("utf-16-be"), {}),
+        ("é\nb".encode("latin-1"), {"encoding": "latin-1"}),
+        ("é\r\nb\r\n".encode(), {}),
+    ],
+)
+def test_encodings(tmp_path, data, options):
+    assert lines_of(write(tmp_path, data), **options) == ["é", "b"]
+
+
+def test_a_line_that_is_not_utf8_is_named(tmp_path):
+    path = write(tmp_path, b"good\ncaf\xe9\nagain\n")
+    with pytest.raises(DataError, match=r"line 2: not UTF-8 \(byte 0xe9 at position 4\).*--encoding latin-1"):
+        lines_of(path)
+    bad = BadRows(skip=True)
+    assert lines_of(path, bad=bad) == ["good", None, "again"]
+    assert bad.count == 1
+
+
+def test_a_wrong_encoding_is_named(tmp_path):
+    with pytest.raises(DataError, match="not utf-16"):
+        lines_of(write(tmp_path, b"\xff\xfea\x00\n\x00b"))
+
+
+def test_an_abandoned_file_ends_its_thread(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "BLOCK_BYTES", 100)
+    before = threading.active_count()
+    blocks = read_blocks(write(tmp_path, TEXT), bad=BadRows())
+    next(blocks)
+    blocks.close()
+    assert threading.active_count() == before
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lines=st.lists(st.text(st.characters(exclude_characters="\n\r", codec="utf-8"), max_size=20)),
+    size=st.integers(1, 40),
+)
+def test_lines_do_not_depend_on_block_size(tmp_path_factory, lines, size):
+    path = write(tmp_path_factory.mktemp("lines"), "\ufeff".encode() + "".join(f"{line}\n" for line in lines).encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "BLOCK_BYTES", size)
+        assert lines_of(path) == lines
+
+
+def test_plain_names():
+    assert plain_name(Path("a/train.jsonl.xz")) == "train.jsonl"
+    assert plain_name(Path("train.jsonl")) == "train.jsonl"
+
+
+@pytest.mark.parametrize("kind", [None, "gz", "xz", "zst"])
+def test_what_is_written_is_read(tmp_path, kind):
+    with open_writer(tmp_path / "a", kind) as stream:
+        stream.write("é\r\nb\n")
+    with open_writer(tmp_path / "b", kind) as stream:
+        stream.write("c\n")
+    append_file(tmp_path / "a", tmp_path / "b")
+    assert compression_of(tmp_path / "a") == kind
+    assert lines_of(tmp_path / "a") == ["é", "b", "c"]
+    assert not (tmp_path / "b").exists()
+
+
+def test_an_unknown_compression(tmp_path):
+    with pytest.raises(UsageError, match="'rar'; there are: gz, xz, zst"), open_writer(tmp_path / "a", "rar"):
+        pass
