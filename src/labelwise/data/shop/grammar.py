@@ -112,13 +112,13 @@ def zipf(n: int, exponent: float) -> Floats:
 
 def title(text: str) -> str:
     """As listings write it: "usb hub" becomes "USB Hub"."""
+    *words, last = text.split(" ")
+    written = [word if word in _SMALL else _capital(word) for word in words]
+    return " ".join([*written, _capital(last)])
 
-    def write(word: str) -> str:
-        if word in _SMALL:
-            return word
-        return word.upper() if word in _UPPER else word[:1].upper() + word[1:]
 
-    return " ".join(write(word) for word in text.split(" "))
+def _capital(word: str) -> str:
+    return word.upper() if word in _UPPER else word[:1].upper() + word[1:]
 
 
 class _Values:
