@@ -1,0 +1,109 @@
+"""The command line: one file per command, imported only when that command runs."""
+
+from __future__ import annotations
+
+import difflib
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from labelwise import __version__
+from labelwise.errors import LabelwiseError
+
+if TYPE_CHECKING:
+    from labelwise.cli.command import Command
+
+# Every command, where it lives, and what it does in one line.
+COMMANDS = {
+    "stats": ("labelwise.cli.stats:Stats", "Describe a data set: sizes, label tail, duplicates; draw the tail."),
+    "convert": ("labelwise.cli.convert:Convert", "Write a data set in another of the field's formats."),
+    "shop": ("labelwise.cli.shop:Shop", "Generate the built-in data set: products and the queries that led to them."),
+    "evaluate": ("labelwise.cli.evaluate:Evaluate", "Score a file of predictions, and compare it with others."),
+    "runs": ("labelwise.cli.runs:Runs", "List a run directory's results with sizes and times, or prune it."),
+    "demo": ("labelwise.cli.demo:Demo", "See it work, end to end, on generated data."),
+}
+
+USAGE = """labelwise: the right few labels for a text, out of thousands or millions.
+
+usage: labelwise COMMAND [OPTIONS]
+
+commands:
+{commands}
+
+  labelwise COMMAND --help     options and an example of a command
+  labelwise --version          the version
+
+example:
+  labelwise shop my-shop --products 20000 --queries 5000
+  labelwise stats my-shop --plot tail.png
+
+exit codes: 0 all went well, 1 something is wrong with the data, 2 with the command line
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except LabelwiseError as error:
+        _complain(str(error))
+        code = error.exit_code
+    except KeyboardInterrupt:
+        _complain("interrupted; nothing was left half-written")
+        code = 130
+    except BrokenPipeError:  # the reader of our output has left, as `head` does
+        sys.stderr.close()
+        code = 141
+    except OSError as error:  # no space, no permission, no such file: the system's own words
+        where = f"{error.filename}: " if error.filename else ""
+        _complain(f"{where}{error.strerror or error}")
+        code = 1
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    name = arguments[0] if arguments else "--help"
+    if name in ("-h", "--help", "help"):
+        width = max(map(len, COMMANDS))
+        lines = [f"  {command:<{width}}  {about}" for command, (_, about) in COMMANDS.items()]
+        sys.stdout.write(USAGE.format(commands="\n".join(lines)))
+        return 0 if arguments else 2
+    if name in ("-V", "--version"):
+        sys.stdout.write(f"labelwise {__version__}\n")
+        return 0
+    if name not in COMMANDS:
+        close = difflib.get_close_matches(name, COMMANDS, 1)
+        hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(COMMANDS)}"
+        _complain(f"there is no command {name!r}; {hint}")
+        return 2
+    _load(name, arguments[1:]).start()
+    return 0
+
+
+def _load(name: str, arguments: list[str]) -> Command:
+    """The command with its options, parsed; wrong usage exits with 2 here."""
+    import tyro
+
+    module, _, cls = COMMANDS[name][0].partition(":")
+    kind: type[Command] = getattr(import_module(module), cls)
+    return tyro.cli(
+        kind,
+        prog=f"labelwise {name}",
+        args=arguments,
+        config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
+    )
+
+
+def _complain(sentence: str) -> None:
+    sys.stderr.write(f"labelwise: {sentence}\n")
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """Leave through every `finally`, so that nothing is left half-written."""
+    sys.exit(128 + number)

@@ -1,0 +1,45 @@
+"""What every command has: --quiet, a place for results, and a way to show long work."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from labelwise.cli.show import Show
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command(ABC):
+    """A command: its fields are its options, its docstring the head of its help."""
+
+    quiet: bool = False
+    """Print results and errors only, no progress and no remarks."""
+
+    def start(self) -> None:
+        """Run with logging and progress set up."""
+        out = Console(soft_wrap=True, highlight=False)
+        with Show(quiet=self.quiet) as show:
+            handler = _Remarks(show)
+            logging.getLogger("labelwise").addHandler(handler)
+            try:
+                self.run(out, show)
+            finally:
+                logging.getLogger("labelwise").removeHandler(handler)
+
+    @abstractmethod
+    def run(self, out: Console, show: Show) -> None:
+        """Do the work; results go to `out` (standard output), everything else to `show` (standard error)."""
+
+
+class _Remarks(logging.Handler):
+    """Shows the library's warnings as remarks."""
+
+    def __init__(self, show: Show) -> None:
+        super().__init__(logging.WARNING)
+        self.show = show
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.show.remark(record.getMessage())

@@ -1,0 +1,84 @@
+"""Long work on a terminal: bars there, plain lines elsewhere, nothing if quiet. All of it on standard error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+SECONDS_BETWEEN_LINES = 5.0
+
+
+class Show:
+    """Draws what the library reports through `on_event`."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.console = Console(stderr=True, soft_wrap=True, highlight=False)
+        self._bars: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._started: dict[str, float] = {}
+        self._next_line: dict[str, float] = {}
+
+    def __enter__(self) -> Self:
+        if not self.quiet and self.console.is_terminal:
+            self._bars = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.fields[amount]}"),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                console=self.console,
+                transient=True,
+            )
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+            self._bars = None
+
+    def remark(self, sentence: str) -> None:
+        """Say something that is not a result."""
+        if not self.quiet:
+            self.console.print(sentence, markup=False)
+
+    def on_event(self, name: str, values: Mapping[str, Any]) -> None:
+        """Draw one report of the library."""
+        if self.quiet:
+            return
+        if name == "progress":
+            self._progress(values)
+        elif name == "waiting":
+            self.remark(f"waiting for {values['stage']}: {values['reason']}")
+        elif name == "stage" and values["found"]:
+            self.remark(f"{values['stage']}: found in the run directory, made in {values['seconds']:.1f} s before")
+
+    def _progress(self, values: Mapping[str, Any]) -> None:
+        task, done, total, finished = values["task"], values["done"], values["total"], values["finished"]
+        amount = f"{done:,}" + (f" of {total:,}" if total else "") + f" {values['unit']}"
+        now = time.monotonic()
+        started = self._started.setdefault(task, now)
+        if self._bars is not None:
+            if task not in self._tasks:
+                self._tasks[task] = self._bars.add_task(task, total=total, amount=amount)
+            self._bars.update(self._tasks[task], completed=done, total=total, amount=amount)
+            if finished:
+                self._bars.remove_task(self._tasks.pop(task))
+        elif finished or now >= self._next_line.setdefault(task, started + SECONDS_BETWEEN_LINES):
+            self._next_line[task] = now + SECONDS_BETWEEN_LINES
+            if finished and now - started < SECONDS_BETWEEN_LINES:
+                pass  # short work needs no line in a log
+            else:
+                self.remark(f"{task}: {amount}, {now - started:.0f} s" + (", done" if finished else ""))
+        if finished:
+            self._started.pop(task, None)
+            self._next_line.pop(task, None)

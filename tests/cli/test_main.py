@@ -1,0 +1,88 @@
+"""The command line itself: help, version, exit codes, interruption."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import labelwise as package
+from labelwise.cli import COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(labelwise, command):
+    result = labelwise(command, "--help")
+    assert result.code == 0
+    assert f"Try it: labelwise {command}" in result.out
+    assert "--quiet" in result.out
+
+
+def test_the_overview_names_every_command(labelwise):
+    result = labelwise("--help")
+    assert result.code == 0
+    for command, (_, about) in COMMANDS.items():
+        assert command in result.out
+        assert about in result.out
+    assert "exit codes" in result.out
+    assert labelwise().code == 2
+
+
+def test_version(labelwise):
+    result = labelwise("--version")
+    assert (result.code, result.out) == (0, f"labelwise {package.__version__}\n")
+
+
+def test_wrong_usage_exits_with_2(labelwise):
+    result = labelwise("stat")
+    assert (result.code, result.err) == (2, "labelwise: there is no command 'stat'; did you mean stats?\n")
+    assert "there are: stats, convert" in labelwise("frobnicate").err
+    assert labelwise("stats").code == 2
+    assert labelwise("stats", "x", "--unknown").code == 2
+
+
+def test_wrong_data_exits_with_1_in_one_sentence(labelwise, tmp_path):
+    result = labelwise("stats", tmp_path / "nothing")
+    assert result.code == 1
+    assert result.out == ""
+    assert result.err.count("\n") == 1
+    assert "Traceback" not in result.err
+
+
+def test_what_the_system_refuses_is_told(labelwise, data, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = labelwise("stats", data, "--output", tmp_path / "file" / "x.json")
+    assert result.code == 1
+    assert "Traceback" not in result.err
+    assert "file" in result.err
+
+
+def test_quiet_is_quiet(labelwise, data, tmp_path):
+    result = labelwise("stats", data, "--quiet", "--output", tmp_path / "stats.json")
+    assert result.code == 0
+    assert result.err == ""
+    assert (tmp_path / "stats.json").is_file()
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_interruption_leaves_nothing(tmp_path, stop):
+    command = [sys.executable, "-m", "labelwise", "shop", str(tmp_path / "shop"), "--products", "3000000"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".shop*/train.jsonl")) and not list(tmp_path.glob("*shop*/*")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.kill(process.pid, stop)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == (130 if stop == signal.SIGINT else 143)
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_leaves_is_no_error(data):
+    script = f"{sys.executable} -m labelwise stats {data} --json | true"
+    result = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+    assert "Traceback" not in result.stderr
