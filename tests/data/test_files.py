@@ -72,7 +72,7 @@ def test_a_cut_archive_names_the_last_good_line(tmp_path, kind, monkeypatch):
 def test_a_changed_byte_is_noticed(tmp_path, kind):
     packed = bytearray(PACK[kind](TEXT))
     packed[len(packed) // 2] ^= 0xFF
-    with pytest.raises(DataError, match="damaged|UTF-8"):
+    with pytest.raises(DataError, match=r"damaged|UTF-8"):
         lines_of(write(tmp_path, bytes(packed)))
 
 

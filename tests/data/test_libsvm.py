@@ -30,7 +30,7 @@ def test_counted_from_zero(tmp_path):
 def test_label_names_beside(tmp_path):
     write_text(tmp_path / "labels.txt", "fruit\nred\n")
     path = write_text(tmp_path / "train.svm", "1 1:1\n2 1:1\n")
-    with pytest.raises(DataError, match="line 2: a label is out of range: labels.txt names 2"):
+    with pytest.raises(DataError, match=r"line 2: a label is out of range: labels.txt names 2"):
         load_dataset(path)
     dataset = load_dataset(path, skip_bad_rows=True)
     assert dataset.labels == ["fruit", "red"]
@@ -40,7 +40,7 @@ def test_label_names_beside(tmp_path):
 def test_what_is_wrong_is_named(tmp_path):
     with pytest.raises(DataError, match="line 2: what stands at position 3 is not a feature:value pair"):
         load_dataset(write_text(tmp_path / "a.svm", "0 1:1\n0 x\n"))
-    with pytest.raises(DataError, match="line 1: label 99999999999 is out of range|numbers must be below"):
+    with pytest.raises(DataError, match=r"line 1: label 99999999999 is out of range|numbers must be below"):
         load_dataset(write_text(tmp_path / "b.svm", "99999999999 1:1\n"))
     with pytest.raises(DataError, match="the file is empty"):
         load_dataset(write_text(tmp_path / "c.svm", ""))

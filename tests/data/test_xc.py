@@ -54,7 +54,7 @@ def test_headers_that_are_none(tmp_path, header, message):
 def test_splits_that_disagree(tmp_path):
     write_text(tmp_path / "train.txt", TRAIN)
     write_text(tmp_path / "test.txt", "1 5 3\n0 1:1\n")
-    with pytest.raises(DataError, match="promises 5 features and 3 labels, that of train.txt 4 and 3"):
+    with pytest.raises(DataError, match=r"promises 5 features and 3 labels, that of train.txt 4 and 3"):
         load_splits(tmp_path)
 
 
@@ -82,16 +82,16 @@ def test_the_family_of_matrices(family):
 
 def test_bad_rows_of_the_family(family):
     write_text(family / "trn_X_Y.txt", "3 3\n0:1 1:1\n9:1\n0:1\n")
-    with pytest.raises(DataError, match="trn_X_Y.txt, line 3: label 9 is out of range"):
+    with pytest.raises(DataError, match=r"trn_X_Y.txt, line 3: label 9 is out of range"):
         load_dataset(family)
     kept = load_dataset(family, skip_bad_rows=True)
     assert dense(kept.Y) == [Y_TRAIN[0], Y_TRAIN[2]]
     assert dense(kept.features) == [X_TRAIN[0], X_TRAIN[2]]
     write_text(family / "trn_X_Xf.txt", "1 4\n0:1\n")
-    with pytest.raises(DataError, match="has 1 rows but trn_X_Y.txt has 3"):
+    with pytest.raises(DataError, match=r"has 1 rows but trn_X_Y.txt has 3"):
         load_dataset(family, skip_bad_rows=True)
     (family / "trn_X_Xf.txt").unlink()
-    with pytest.raises(DataError, match="neither trn_X_Xf.txt nor trn_X.txt"):
+    with pytest.raises(DataError, match=r"neither trn_X_Xf.txt nor trn_X.txt"):
         load_dataset(family)
 
 

@@ -159,7 +159,7 @@ def looks_like(path: Path, options: ReadOptions) -> Format | None:
     block = next(read_blocks(path, encoding=options.encoding, bad=BadRows(skip=True)), None)
     if block is None:
         return "tsv" if plain_name(path).endswith(".tsv") else "libsvm"  # empty: its reader will say so
-    lines = block.data[:1_000_000].decode("utf-8", "replace").splitlines()
+    lines = block.data[:1_000_000].decode("utf-8", "replace").split("\n")
     first = lines[0].strip()
     if re.fullmatch(r"\d+\s+\d+\s+\d+", first):
         return "xc"

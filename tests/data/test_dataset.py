@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelwise.data import Dataset
+from labelwise.errors import DataError
+from tests.data.examples import LABELS, Y_TRAIN, dense
+
+TEXTS = ["red apple", "red rose", "green apple"]
+
+
+def make(**changes):
+    Y = sp.csr_array(np.array(Y_TRAIN, dtype=np.float32))
+    return Dataset(**({"Y": Y, "labels": LABELS, "texts": TEXTS} | changes))
+
+
+def test_rows_are_taken_in_order():
+    dataset = make(ids=["a", "b", "c"], features=sp.csr_array(np.eye(3, dtype=np.float32)))
+    part = dataset.take([2, 0])
+    assert (part.texts, part.ids) == (["green apple", "red apple"], ["c", "a"])
+    assert dense(part.Y) == [Y_TRAIN[2], Y_TRAIN[0]]
+    assert dense(part.features) == [[0, 0, 1], [1, 0, 0]]
+    assert (len(part), part.n_labels, part.labels) == (2, 3, LABELS)
+
+
+def test_columns_are_laid_over_other_labels():
+    moved = make(label_texts=["F", "R", "W"]).with_labels(["red", "blue"])
+    assert moved.labels == ["red", "blue", "fruit", "flower"]
+    assert dense(moved.Y) == [[1, 0, 1, 0], [1, 0, 0, 1], [0, 0, 1, 0]]
+    assert moved.Y.has_sorted_indices
+    assert moved.label_texts == ["R", "blue", "F", "W"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"labels": ["a"]}, "Y has 3 columns but there are 1 label names"),
+        ({"texts": ["a"]}, "there are 1 texts but Y has 3 rows"),
+        ({"ids": ["a"]}, "there are 1 ids but Y has 3 rows"),
+        ({"features": sp.csr_array((2, 2))}, "there are 2 feature rows but Y has 3"),
+        ({"label_texts": ["a"]}, "there are 1 label texts but Y has 3 columns"),
+        ({"texts": None}, "needs texts or features; both are missing"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes, message):
+    with pytest.raises(DataError, match=message):
+        make(**changes)

@@ -1,0 +1,160 @@
+import logging
+import lzma
+from pathlib import Path
+
+import pytest
+
+import labelwise
+from labelwise.data import ReadOptions, load_dataset, load_splits
+from labelwise.errors import DataError, UsageError
+from tests.data.examples import LABELS, ROWS, TEST_ROWS, dense, write_jsonl, write_text, write_toy
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+def test_test_alone_has_the_columns_of_training(tmp_path):
+    test = load_dataset(write_toy(tmp_path), "test")
+    assert test.labels == [*LABELS, "blue"]
+    assert dense(test.Y) == [[0, 0, 1, 1]]
+
+
+def test_splits_share_one_label_list(tmp_path):
+    splits = load_splits(write_toy(tmp_path))
+    assert splits["train"].labels is splits["test"].labels
+    assert splits["train"].labels == [*LABELS, "blue"]
+    assert splits["train"].Y.shape == (3, 4)
+
+
+def test_labels_txt_gives_the_order(tmp_path):
+    write_text(write_toy(tmp_path) / "labels.txt", "blue\nnever\nflower\nred\nfruit\n")
+    train = load_dataset(tmp_path)
+    assert train.labels == ["blue", "never", "flower", "red", "fruit"]
+    assert load_dataset(tmp_path, "test").labels == train.labels
+    assert dense(train.Y)[0] == [0, 0, 0, 1, 1]
+
+
+def test_labels_beyond_labels_txt_follow(tmp_path):
+    write_text(write_toy(tmp_path) / "labels.txt", "red\n")
+    assert load_dataset(tmp_path).labels == ["red", "fruit", "flower"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("red\nblue\nred\n", "line 3: the label 'red' stands on line 1"),
+        ("red\n\nblue\n", "line 2: a label name is empty"),
+    ],
+)
+def test_label_lists_that_cannot_be(tmp_path, content, message):
+    write_text(write_toy(tmp_path) / "labels.txt", content)
+    with pytest.raises(DataError, match=message):
+        load_dataset(tmp_path)
+
+
+def test_labels_of_a_model_come_first(tmp_path):
+    test = load_dataset(write_toy(tmp_path), "test", labels=["flower", "other"])
+    assert test.labels[:2] == ["flower", "other"]
+    assert set(test.labels[2:]) == {"fruit", "red", "blue"}
+    assert dense(test.Y)[0][0] == 1
+    splits = load_splits(tmp_path, labels=["flower"])
+    assert splits["train"].labels[0] == "flower"
+    assert splits["train"].labels is splits["test"].labels
+
+
+def test_unseen_labels_are_kept_and_reported(tmp_path, caplog):
+    heard = []
+    caplog.set_level(logging.INFO, logger="labelwise")
+    write_toy(tmp_path)
+    for load in (lambda **o: load_dataset(tmp_path, "test", **o), lambda **o: load_splits(tmp_path, **o)):
+        heard.clear()
+        load(on_event=lambda name, values: heard.append((name, dict(values))))
+        (event,) = [values for name, values in heard if name == "unseen_labels"]
+        assert event == {"split": "test", "labels": 1, "occurrences": 1, "path": str(tmp_path), "first": ["blue"]}
+    assert "1 labels of the test split (1 of 2 occurrences)" in caplog.text
+
+
+def test_bad_rows_are_logged(tmp_path, caplog):
+    path = write_jsonl(tmp_path / "d.jsonl", [*ROWS, {"id": "x", "text": "", "labels": ["a"]}])
+    load_dataset(path, skip_bad_rows=True)
+    assert f"dropped 1 bad rows; the first: {path}, line 4: the row has no text" in caplog.text
+
+
+def test_progress_is_reported(tmp_path):
+    heard = []
+    load_dataset(write_toy(tmp_path), "test", on_event=lambda name, values: heard.append((name, values)))
+    finished = [(values["task"], values["done"]) for name, values in heard if name == "progress" and values["finished"]]
+    assert finished == [("scanning train for labels", 3), ("reading test", 1)]
+
+
+def test_a_missing_split_names_those_there_are(tmp_path):
+    with pytest.raises(DataError, match="no split 'validation'; there are: train, test"):
+        load_dataset(write_toy(tmp_path), "validation")
+
+
+def test_a_single_file_answers_to_any_split(tmp_path):
+    path = write_jsonl(tmp_path / "test.jsonl", TEST_ROWS)
+    write_text(tmp_path / "labels.txt", "x\nblue\n")
+    assert load_dataset(path).labels == ["x", "blue", "flower"]
+    assert list(load_splits(path)) == ["test"]
+    stranger = write_jsonl(tmp_path / "mine.jsonl", TEST_ROWS)
+    assert load_dataset(stranger).labels == ["flower", "blue"]  # that labels.txt is not its own
+
+
+def test_a_cut_archive_keeps_what_was_read(tmp_path):
+    rows = [{"id": str(i), "text": f"text {i} {hash((i, 1))}", "labels": ["a"]} for i in range(3000)]
+    packed = lzma.compress(write_jsonl(tmp_path / "x", rows).read_bytes())
+    path = tmp_path / "train.jsonl.xz"
+    path.write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(DataError, match="the archive is damaged after this line"):
+        load_dataset(path)
+    kept = load_dataset(path, skip_bad_rows=True)
+    assert 0 < len(kept) < 3000
+    assert kept.texts == [row["text"] for row in rows[: len(kept)]]
+
+
+def test_label_texts(tmp_path):
+    write_jsonl(write_toy(tmp_path) / "label_texts.jsonl", [{"label": "red", "text": "a colour"}])
+    assert load_dataset(tmp_path).label_texts == ["fruit", "a colour", "flower"]
+    write_jsonl(tmp_path / "label_texts.jsonl", [{"label": "red", "text": "a colour"}, {"label": "x"}])
+    with pytest.raises(DataError, match="line 2: every line holds an object like"):
+        load_dataset(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tetx_column": "a"}, "unknown reading option 'tetx_column'; there are: text_column, labels_column"),
+        ({"encoding": "utf-99"}, "unknown encoding 'utf-99'; try utf-8"),
+        ({"max_text_chars": 0}, "max_text_chars must be positive, not 0"),
+        ({"label_separator": ""}, "label_separator is empty"),
+        ({"text_column": " ,"}, "text_column is empty"),
+        ({"libsvm_base": "two"}, "libsvm_base must be auto, zero or one, not 'two'"),
+    ],
+)
+def test_options_that_make_no_sense(tmp_path, options, message):
+    with pytest.raises(UsageError, match=message):
+        load_dataset(write_toy(tmp_path), **options)
+
+
+def test_every_option_is_documented():
+    source = Path(labelwise.__file__).with_name("data").joinpath("options.py").read_text()
+    for name in ReadOptions.__dataclass_fields__:
+        after = source.split(f"    {name}: ", 1)[1].split("\n", 2)[1]
+        assert after.strip().startswith('"""'), name
+
+
+def test_loading_through_the_package(tmp_path):
+    assert labelwise.load_dataset(write_toy(tmp_path)).labels == LABELS
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "n_docs", "n_labels"),
+    [("usbills-4k", 5_596, 4_542), ("debdeps-15k", 10_022, 14_811), ("gutenberg-lcsh", 10_924, 12_482)],
+)
+def test_real_data(name, n_docs, n_labels):
+    if not (SHARED / name).is_dir():
+        pytest.skip(f"the data set {name} is not in {SHARED}")
+    test = load_dataset(SHARED / name, "test", allow_duplicate_ids=True)
+    assert (len(test), test.n_labels) == (n_docs, n_labels)
+    assert (test.label_texts is not None) == (name == "debdeps-15k")
