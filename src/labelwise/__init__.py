@@ -15,16 +15,34 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from labelwise.config import TfidfConfig as TfidfConfig
     from labelwise.data import Dataset as Dataset
+    from labelwise.data import ReadOptions as ReadOptions
+    from labelwise.data import convert as convert
+    from labelwise.data import describe as describe
     from labelwise.data import load_dataset as load_dataset
     from labelwise.data import load_splits as load_splits
     from labelwise.data import split_validation as split_validation
+    from labelwise.data.shop import generate_shop as generate_shop
+    from labelwise.data.shop import write_shop as write_shop
     from labelwise.errors import DataError as DataError
     from labelwise.errors import LabelwiseError as LabelwiseError
+    from labelwise.errors import MissingExtraError as MissingExtraError
     from labelwise.errors import StorageError as StorageError
     from labelwise.errors import UsageError as UsageError
     from labelwise.features.tfidf import Tfidf as Tfidf
+    from labelwise.metrics import compare as compare
+    from labelwise.metrics import coverage_at_k as coverage_at_k
     from labelwise.metrics import evaluate as evaluate
+    from labelwise.metrics import inverse_propensity as inverse_propensity
+    from labelwise.metrics import macro_f1 as macro_f1
+    from labelwise.metrics import micro_f1 as micro_f1
+    from labelwise.metrics import ndcg_at_k as ndcg_at_k
+    from labelwise.metrics import precision_at_k as precision_at_k
+    from labelwise.metrics import psndcg_at_k as psndcg_at_k
+    from labelwise.metrics import psp_at_k as psp_at_k
+    from labelwise.metrics import r_precision_at_k as r_precision_at_k
+    from labelwise.metrics import recall_at_k as recall_at_k
     from labelwise.predictions import Predictions as Predictions
+    from labelwise.predictions import read_predictions as read_predictions
     from labelwise.run import RunDirectory as RunDirectory
 
 # Where each public name lives.
@@ -32,16 +50,34 @@ _HOMES = {
     "DataError": "labelwise.errors",
     "Dataset": "labelwise.data",
     "LabelwiseError": "labelwise.errors",
+    "MissingExtraError": "labelwise.errors",
     "Predictions": "labelwise.predictions",
+    "ReadOptions": "labelwise.data",
     "RunDirectory": "labelwise.run",
     "StorageError": "labelwise.errors",
     "Tfidf": "labelwise.features.tfidf",
     "TfidfConfig": "labelwise.config",
     "UsageError": "labelwise.errors",
+    "compare": "labelwise.metrics",
+    "convert": "labelwise.data",
+    "coverage_at_k": "labelwise.metrics",
+    "describe": "labelwise.data",
     "evaluate": "labelwise.metrics",
+    "generate_shop": "labelwise.data.shop",
+    "inverse_propensity": "labelwise.metrics",
     "load_dataset": "labelwise.data",
     "load_splits": "labelwise.data",
+    "macro_f1": "labelwise.metrics",
+    "micro_f1": "labelwise.metrics",
+    "ndcg_at_k": "labelwise.metrics",
+    "precision_at_k": "labelwise.metrics",
+    "psndcg_at_k": "labelwise.metrics",
+    "psp_at_k": "labelwise.metrics",
+    "r_precision_at_k": "labelwise.metrics",
+    "read_predictions": "labelwise.predictions",
+    "recall_at_k": "labelwise.metrics",
     "split_validation": "labelwise.data",
+    "write_shop": "labelwise.data.shop",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -1,6 +1,5 @@
 """Two systems on the same documents: is one better, or was it luck?"""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from labelwise.errors import DataError, UsageError
 from labelwise.metrics.evaluation import Evaluation, plain_figures
 from labelwise.metrics.intervals import Difference, paired_test
-from labelwise.predictions.files import written_aside
+from labelwise.storage import write_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -36,8 +35,7 @@ class Comparison:
 
     def save(self, path: Path | str) -> None:
         """Write `to_dict` as JSON; the file appears whole or not at all."""
-        with written_aside(Path(path)) as aside:
-            aside.write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_json(path, self.to_dict())
 
     def table(self, *, title: str | None = None) -> "Table":
         """A rich table: a row per metric with both figures, the difference, its interval and p."""

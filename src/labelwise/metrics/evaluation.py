@@ -1,6 +1,5 @@
 """All metrics of one system at once, with intervals, in total and by label frequency."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isnan
@@ -15,7 +14,7 @@ from labelwise.metrics.intervals import Contributions, Key, bootstrap_intervals,
 from labelwise.metrics.judge import Judged, Scored, check_ks, count_labels, judge
 from labelwise.metrics.propensity import Family, family_constants, inverse_propensity
 from labelwise.metrics.tally import METRICS, RATIOS, Ratio, count_by_label, tally
-from labelwise.predictions.files import written_aside
+from labelwise.storage import write_json
 from labelwise.types import Csr, Floats, Ints
 
 if TYPE_CHECKING:
@@ -87,8 +86,7 @@ class Evaluation:
 
     def save(self, path: Path | str) -> None:
         """Write `to_dict` as JSON; the file appears whole or not at all."""
-        with written_aside(Path(path)) as aside:
-            aside.write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_json(path, self.to_dict())
 
     def table(self, *, title: str | None = None) -> "Table":
         """A rich table: a row per metric, a column per cut-off, then the same for each bucket."""

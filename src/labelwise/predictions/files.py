@@ -1,17 +1,15 @@
-"""Writing predictions, and what writing and reading share: formats by suffix, files that appear whole."""
+"""Writing predictions, and what writing and reading share: formats by suffix."""
 
 import csv
 import gzip
 import json
 import lzma
-import os
-import secrets
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Literal
 
 from labelwise.errors import UsageError, need
+from labelwise.storage import atomic_file
 
 SUFFIXES = (".jsonl", ".csv", ".parquet")
 
@@ -19,23 +17,10 @@ Row = list[tuple[str, float]]
 """The labels and scores of one document, best first."""
 
 
-@contextmanager
-def written_aside(path: Path) -> Iterator[Path]:
-    """A temporary sibling of `path` that replaces it, once written and on disk, if nothing goes wrong."""
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        yield aside
-        with aside.open("rb+") as file:
-            os.fsync(file.fileno())
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
 def write_rows(path: Path, ids: Sequence[str], rows: Iterable[Row]) -> None:
     """Write one document after the other in the format that the suffix of `path` names."""
     kind = format_of(path, SUFFIXES)
-    with written_aside(path) as aside:
+    with atomic_file(path) as aside:
         if kind == ".parquet":
             _write_parquet(aside, ids, rows)
             return
