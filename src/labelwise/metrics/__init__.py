@@ -38,7 +38,7 @@ not other training runs.
 """
 
 from labelwise.metrics.buckets import BUCKETS
-from labelwise.metrics.compare import Comparison, compare
+from labelwise.metrics.comparison import Comparison, compare
 from labelwise.metrics.evaluation import Bucket, Evaluation, Score, evaluate
 from labelwise.metrics.intervals import Difference
 from labelwise.metrics.propensity import FAMILIES, Family, inverse_propensity

@@ -6,7 +6,7 @@ from math import isnan
 from rich.table import Table
 
 from labelwise.metrics.buckets import describe_bucket
-from labelwise.metrics.compare import Comparison
+from labelwise.metrics.comparison import Comparison
 from labelwise.metrics.evaluation import Evaluation, Score
 from labelwise.metrics.tally import METRICS
 
