@@ -34,7 +34,7 @@ def test_the_words_on_it(monkeypatch, tmp_path):
     seen = texts_of(monkeypatch, tmp_path, COUNTS, title="toy", generated=True)
     assert "toy (generated data)" in seen
     assert "1.6 % of the labels have more than 100 documents" in seen
-    assert "of 184 labels, 150 have five or fewer and 10 none" in seen
+    assert "of 184 labels, 150 have 5 or fewer and 10 none" in seen
 
 
 @pytest.mark.parametrize("counts", [[1], [500], [500, 200], [3, 2, 1], [0, 101]])

@@ -11,10 +11,10 @@ from functools import cached_property
 from pathlib import Path
 
 from labelwise.data.batch import Batch, Vocabulary
+from labelwise.data.builder import RecordBuilder
 from labelwise.data.files import read_lines
 from labelwise.data.names import label_list, read_label_texts
 from labelwise.data.options import BadRows, ReadOptions
-from labelwise.data.records import RecordBuilder
 
 _SPECIAL = re.compile(r"[ \t\n\r\v\f<>]|%(?=20|25|3C|3E|09|0A|0B|0C|0D)")
 _ENCODED = re.compile(r"%(20|25|3C|3E|09|0A|0B|0C|0D)")

@@ -65,8 +65,8 @@ class Dataset:
         return replace(
             self,
             Y=self.Y[rows],
-            texts=None if self.texts is None else [self.texts[i] for i in rows],
-            ids=None if self.ids is None else [self.ids[i] for i in rows],
+            texts=None if self.texts is None else [self.texts[i] for i in rows.tolist()],
+            ids=None if self.ids is None else [self.ids[i] for i in rows.tolist()],
             features=None if self.features is None else self.features[rows],
         )
 

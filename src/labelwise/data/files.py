@@ -23,8 +23,8 @@ from labelwise.errors import DataError, need
 Compression: TypeAlias = Literal["gz", "xz", "zst", "bz2"]
 
 SUFFIXES: dict[str, Compression] = {".gz": "gz", ".xz": "xz", ".zst": "zst", ".bz2": "bz2"}
-BLOCK_BYTES = 1 << 22  # some 20 ms of decompression: long beside the 5 ms a thread may wait for the GIL
-BLOCKS_AHEAD = 4
+BLOCK_BYTES = 1 << 23  # some 40 ms of decompression: long beside the 5 ms a thread may wait for the GIL
+BLOCKS_AHEAD = 3
 
 _MAGIC: dict[bytes, Compression] = {
     b"\x1f\x8b": "gz",
@@ -113,11 +113,11 @@ def read_blocks(path: Path, *, encoding: str = "utf-8", bad: BadRows) -> Iterato
                 yield block
                 number += block.data.count(b"\n")
         except DamagedError as err:
+            where = "after this line" if number > 1 else "before the end of its first line"
             message = (
-                f"the archive is damaged after this line ({err}); fetch it again, or keep what can be read "
-                "with --skip-bad-rows"
+                f"the archive is damaged {where} ({err}); fetch it again, or keep what can be read with --skip-bad-rows"
             )
-            bad.add(message, path=path, line=number - 1, cause=err)
+            bad.add(message, path=path, line=number - 1 or None, cause=err)
             return
     if carry:
         yield Block(carry, number)
@@ -295,7 +295,7 @@ def _arrow(raw: BinaryIO) -> Generator[bytes, None, None]:
     with arrow.CompressedInputStream(raw, "zstd") as stream:
         while True:
             try:
-                chunk: bytes = stream.read(BLOCK_BYTES)
+                chunk: bytes = stream.read(min(BLOCK_BYTES, 1 << 20))  # what is read with the damage is lost
             except (OSError, arrow.ArrowException) as err:
                 raise DamagedError(str(err)) from err
             if not chunk:

@@ -1,11 +1,14 @@
 """Label names and descriptions, in the files that lie beside the documents."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from labelwise.data.files import SUFFIXES, read_lines
 from labelwise.errors import DataError
+
+log = logging.getLogger(__name__)
 
 
 def find_beside(folder: Path, name: str) -> Path | None:
@@ -73,16 +76,22 @@ def column_names(path: Path | None, n_labels: int, whose: Path, encoding: str) -
 
 
 def numbered_names(names: Sequence[str]) -> list[str]:
-    """Names of columns made distinct: columns may share a title, names of labels may not."""
+    """Names of columns made distinct by a number in brackets: columns may share a title, labels may not."""
     taken: dict[str, None] = {}
+    met: dict[str, int] = {}
     for i, name in enumerate(names):
-        taken[unused_name(str(i) if not name or name.isspace() else name, taken)] = None
+        name = str(i) if not name or name.isspace() else name
+        met[name] = met.get(name, 0) + 1
+        taken[unused_name(name, taken, start=met[name])] = None
+    n_changed = sum(new != old for new, old in zip(taken, names, strict=True))
+    if n_changed:
+        log.warning("%d of %d label names were blank or not unique; numbers tell them apart", n_changed, len(names))
     return list(taken)
 
 
-def unused_name(name: str, taken: Mapping[str, object]) -> str:
-    """`name`, or with a number in brackets if that name is taken."""
-    free, n = name, 2
+def unused_name(name: str, taken: Mapping[str, object], *, start: int = 2) -> str:
+    """`name`, or with a number in brackets, from `start` on, if that name is taken."""
+    free, n = name, max(start, 2)
     while free in taken:
         free, n = f"{name} ({n})", n + 1
     return free

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from labelwise.data.batch import BadLabelError, Batch
+from labelwise.data.builder import RecordBuilder
 from labelwise.data.options import ReadOptions
-from labelwise.data.records import ROWS_PER_BATCH, RecordBuilder, joined, require_columns
+from labelwise.data.records import ROWS_PER_BATCH, joined, require_columns
 from labelwise.errors import DataError, need
 
 
@@ -26,8 +27,10 @@ def read_parquet(path: Path, builder: RecordBuilder) -> Iterator[Batch]:
                 if made is None:
                     _row_wise(table, row, builder)
                     made = builder.batch()
-            except UnicodeDecodeError as err:
-                message = "a text in the 4,096 rows from here on is not UTF-8; write the file again"
+            except DataError:
+                raise
+            except parquet.damage as err:
+                message = f"the rows from here on cannot be read ({_first_line(err)}); write or fetch the file again"
                 raise DataError(message, path=path, line=row) from err
             yield made
             row += table.num_rows
@@ -120,13 +123,18 @@ class _Parquet:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._arrow = need("pyarrow", extra="parquet", purpose="parquet files")
+        arrow = need("pyarrow", extra="parquet", purpose="parquet files")
         parquet = need("pyarrow.parquet", extra="parquet", purpose="parquet files")
+        # ValueError stands for names and texts that are not UTF-8, MemoryError for sizes that are nonsense.
+        self.damage = (arrow.ArrowException, OSError, ValueError, MemoryError)
         try:
             self._file = parquet.ParquetFile(path)
-        except (self._arrow.ArrowException, OSError) as err:
+            self.columns: list[str] = list(self._file.schema_arrow.names)
+        except self.damage as err:
             raise self._damaged(err) from err
-        self.columns: list[str] = list(self._file.schema_arrow.names)
+        if len(set(self.columns)) < len(self.columns):
+            message = f"column names must differ; there are: {', '.join(map(repr, self.columns))}"
+            raise DataError(message, path=path)
 
     def batches(self, columns: list[str]) -> Iterator[Any]:
         """Record batches of these columns."""
@@ -136,18 +144,21 @@ class _Parquet:
                 table = next(rows)
             except StopIteration:
                 return
-            except (self._arrow.ArrowException, OSError) as err:
+            except self.damage as err:
                 raise self._damaged(err) from err
             yield table
 
     def _damaged(self, err: Exception) -> DataError:
         if self.path.stat().st_size == 0:
             return DataError("the file is empty; there is no document in it", path=self.path)
-        what = str(err).splitlines()[0] if str(err) else type(err).__name__
-        return DataError(f"not a whole parquet file ({what}); write or fetch it again", path=self.path)
+        return DataError(f"not a whole parquet file ({_first_line(err)}); write or fetch it again", path=self.path)
 
     def __enter__(self) -> "_Parquet":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+def _first_line(err: Exception) -> str:
+    return str(err).splitlines()[0] if str(err) else type(err).__name__

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from labelwise.data.batch import Batch
+from labelwise.data.builder import RecordBuilder
 from labelwise.data.files import read_blocks
 from labelwise.data.options import BadRows, ReadOptions
-from labelwise.data.records import ROWS_PER_BATCH, RecordBuilder, joined, require_columns
+from labelwise.data.records import ROWS_PER_BATCH, joined, require_columns
 from labelwise.errors import DataError
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from labelwise.data.batch import Batch, NumberedLabels, zero_one
+from labelwise.data.builder import RecordBuilder
 from labelwise.data.files import read_lines
 from labelwise.data.matrix import matrix_batches
 from labelwise.data.names import column_names, find_beside, label_list, numbered_names, read_label_texts
 from labelwise.data.options import BadRows, ReadOptions
-from labelwise.data.records import RecordBuilder, joined, read_jsonl
+from labelwise.data.records import joined, read_jsonl
 from labelwise.data.sparse import Header, join_rows, read_header, read_sparse
 from labelwise.errors import DataError
 

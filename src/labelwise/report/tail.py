@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from labelwise.data.stats import HEAD_DOCUMENTS, TAIL_DOCUMENTS
 from labelwise.errors import UsageError, need
 from labelwise.types import Ints
 
-HEAD_DOCUMENTS = 100
 # Two of Okabe and Ito's colours, told apart by people with any kind of colour vision; greys for the rest.
 HEAD_COLOUR, TAIL_COLOUR = "#0072B2", "#E69F00"
 INK, FAINT = "#222222", "#707070"
@@ -97,8 +97,8 @@ def _label(axes: Any, counts: Ints, title: str) -> None:
     for side in ("left", "bottom"):
         axes.spines[side].set_color(FAINT)
     share = f"{100 * n_head / n_labels:.1f} % of the labels have more than {HEAD_DOCUMENTS} documents"
-    rare = int(((counts > 0) & (counts <= 5)).sum())
-    rest = f"of {n_labels:,} labels, {rare:,} have five or fewer" + (
+    rare = int(((counts > 0) & (counts <= TAIL_DOCUMENTS)).sum())
+    rest = f"of {n_labels:,} labels, {rare:,} have {TAIL_DOCUMENTS} or fewer" + (
         f" and {n_labels - n_used:,} none" if n_used < n_labels else ""
     )
     corner = {"transform": axes.transAxes, "ha": "right", "va": "top"}
