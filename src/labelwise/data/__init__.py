@@ -1,6 +1,6 @@
 """Data: the Dataset, file formats, splits and statistics."""
 
-from labelwise.data.convert import Conversion, convert
+from labelwise.data.conversion import Conversion, convert
 from labelwise.data.dataset import Dataset
 from labelwise.data.detect import FORMATS, Format
 from labelwise.data.load import load_dataset, load_splits

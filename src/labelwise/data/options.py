@@ -83,12 +83,13 @@ class BadRows:
 
     def add(self, message: str, *, path: Path, line: int | None = None, cause: Exception | None = None) -> None:
         """Note a bad row, or raise a DataError about it."""
-        error = DataError(message, path=path, line=line)
         if not self.skip:
-            raise error from cause
+            if "--skip-bad-rows" not in message:
+                message += "; mend it, or go on without such rows with --skip-bad-rows"
+            raise DataError(message, path=path, line=line) from cause
         self.count += 1
         if len(self.reasons) < REASONS_KEPT:
-            self.reasons.append(str(error))
+            self.reasons.append(str(DataError(message, path=path, line=line)))
 
     def report(self, on_event: OnEvent | None, source: Path) -> None:
         """Say how many rows were dropped: a log line and a `bad_rows` event; silent if there were none."""

@@ -1,8 +1,6 @@
 """The generated shop as files, streamed block by block; the folder appears when it is complete."""
 
 import json
-import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 from labelwise.data.shop.generate import Block, Shop, product_id
 from labelwise.errors import UsageError
 from labelwise.events import Task
+from labelwise.storage import atomic_folder
 from labelwise.types import OnEvent
 
 GRAMMAR_VERSION = 1
@@ -79,10 +78,7 @@ def write_shop(
     path = Path(path)
     _check_destination(path, overwrite=overwrite)
     shop = Shop(n_products, n_queries, seed=seed, test_fraction=test_fraction)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    aside.mkdir()
-    try:
+    with atomic_folder(path, overwrite=True) as aside:
         counts = _write_documents(aside, shop, on_event)
         _write_text(aside / "labels.txt", "".join(f"{query}\n" for query in shop.queries))
         parameters = {"n_products": n_products, "n_queries": n_queries, "seed": seed, "test_fraction": test_fraction}
@@ -92,10 +88,6 @@ def write_shop(
             aside / _MARK, json.dumps({**about, "parameters": parameters, "counts": asdict(counts)}, indent=2) + "\n"
         )
         size = sum(file.stat().st_size for file in aside.iterdir())
-        _move(aside, path)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
     return ShopSummary(path=path, bytes_written=size, **asdict(counts))
 
 
@@ -129,8 +121,6 @@ def _write_documents(folder: Path, shop: Shop, on_event: OnEvent | None) -> _Cou
                 seen[split] += np.bincount(block.indices[pair_is_test == split], minlength=len(names))
             wrong_clicks += block.wrong_clicks
             task.advance(len(lines))
-        for file in (train, test):
-            _settle(file)
     return _Counts(
         n_train=shop.n_products - shop.n_test,
         n_test=shop.n_test,
@@ -191,27 +181,5 @@ def _open(path: Path) -> TextIO:
     return path.open("w", encoding="utf-8", newline="\n")
 
 
-def _settle(file: TextIO) -> None:
-    """Have the file on the disk before the folder gets its name."""
-    file.flush()
-    os.fsync(file.fileno())
-
-
 def _write_text(path: Path, text: str) -> None:
-    with _open(path) as file:
-        file.write(text)
-        _settle(file)
-
-
-def _move(aside: Path, path: Path) -> None:
-    """Give the complete folder its name; a shop that had the name before is deleted last."""
-    old = path.with_name(f".{path.name}.old-{os.getpid()}")
-    if path.exists():
-        path.rename(old)
-    try:
-        aside.rename(path)
-    except BaseException:
-        if old.exists():
-            old.rename(path)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    path.write_text(text, encoding="utf-8", newline="\n")

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labelwise.data import FORMATS, convert, load_splits
-from labelwise.data.convert import NEED_FEATURES, NEED_TEXTS
+from labelwise.data.conversion import NEED_FEATURES, NEED_TEXTS
 from labelwise.errors import DataError, LabelwiseError, UsageError
 from tests.data.examples import ROWS, assert_same, assert_same_matrix, write_jsonl, write_text, write_toy
 

@@ -1,8 +1,6 @@
 """From any format to any other, in batches: the texts of a whole data set are never in memory."""
 
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -26,6 +24,7 @@ from labelwise.data.write import (
 )
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
+from labelwise.storage import atomic_folder
 from labelwise.types import OnEvent
 
 _WRITERS: dict[Format, Callable[[Path, WriteCompression | None], Writer]] = {
@@ -109,15 +108,9 @@ def convert(
     src, dst = Path(src), Path(dst)
     source = open_source(src, format=format, options=options_)
     _check_destination(src, dst, overwrite)
-    dst.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f".{dst.name}-", dir=dst.parent))
     bad = BadRows(skip=options_.skip_bad_rows)
-    try:
+    with atomic_folder(dst, overwrite=True) as aside:
         made = _write_all(source, aside, to, compression, bad, on_event, tfidf or TfidfConfig())
-        aside.chmod(0o755)  # mkdtemp makes it private
-        _put_in_place(aside, dst)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
     bad.report(on_event, src)
     return replace(made, path=str(dst))
 
@@ -232,19 +225,3 @@ def _check_destination(src: Path, dst: Path, overwrite: bool) -> None:
     for path in dst.iterdir():
         if not path.is_file() or not plain_name(path).endswith(_DATA_SUFFIXES):
             raise UsageError(f"{dst} holds {path.name}, which is no part of a data set; choose another folder")
-
-
-def _put_in_place(aside: Path, dst: Path) -> None:
-    """Rename the finished folder; what it replaces is removed last."""
-    if not dst.exists():
-        aside.rename(dst)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{dst.name}-old-", dir=dst.parent))
-    dst.rename(old / "data")
-    try:
-        aside.rename(dst)
-    except OSError:
-        (old / "data").rename(dst)
-        raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
