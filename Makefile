@@ -8,7 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test setup lint bench clean
+.PHONY: demo test explore setup lint bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/labelwise demo
@@ -17,6 +17,10 @@ test: $(VENV)/.dev lint
 	# Once as plain Python, so that coverage sees inside the kernels; numpy warns where a hash wraps around, numba does not.
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/kernels -W "ignore:overflow:RuntimeWarning" --cov --cov-report=
 	$(BIN)/python -m pytest -m "not gpu" --cov --cov-append --cov-report=term --durations=8
+
+# The property tests with many more, ever new examples.
+explore: $(VENV)/.dev
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -104,7 +104,7 @@ names = st.text(st.characters(codec="utf-8"), max_size=6)
 
 
 @pytest.mark.parametrize("name", ["p.jsonl", "p.csv", "p.parquet"])
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(names, min_size=1, max_size=5, unique=True),
     st.lists(names, max_size=4, unique=True),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -28,7 +28,6 @@ DTYPES = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_arrays_come_back(data, tmp_path_factory):
     shapes = hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5)

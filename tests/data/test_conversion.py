@@ -237,7 +237,7 @@ def every_format(tmp_path_factory):
 
 
 @pytest.mark.parametrize("to", FORMATS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_is_refused_in_our_words(every_format, tmp_path_factory, to, data):
     folder = tmp_path_factory.mktemp("damaged")

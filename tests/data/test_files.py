@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labelwise.data import files
@@ -136,7 +136,6 @@ def test_an_abandoned_file_ends_its_thread(tmp_path, monkeypatch):
     assert threading.active_count() == before
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     lines=st.lists(st.text(st.characters(exclude_characters="\n\r", codec="utf-8"), max_size=20)),
     size=st.integers(1, 40),

@@ -3,7 +3,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labelwise.data import load_dataset, load_splits
@@ -135,7 +135,6 @@ def test_arrays_that_make_no_matrix(tmp_path, change, message):
         load_npz(tmp_path / "a.npz")
 
 
-@settings(max_examples=150, deadline=None)
 @given(at=st.integers(0, 10_000), byte=st.integers(0, 255), cut=st.booleans())
 def test_a_damaged_file_is_refused_in_our_words(tmp_path_factory, at, byte, cut):
     path = write_npz(tmp_path_factory.mktemp("npz") / "a.npz", Y_TRAIN)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labelwise.data import Dataset, split_validation
@@ -19,7 +19,6 @@ def make(rows, n_labels=6):
     )
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sets(st.integers(0, 5), max_size=3), min_size=2, max_size=30),
     st.floats(0.01, 0.99),

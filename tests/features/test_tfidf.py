@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
@@ -65,7 +65,6 @@ CONFIGS = st.builds(
 
 
 @pytest.mark.rivals
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(st.text(max_size=60), st.text("ab AB.\nΣσİ", max_size=40)), max_size=8), CONFIGS)
 def test_equals_scikit_learn_on_any_unicode(texts, config):
     twin = sklearn_twin(config)

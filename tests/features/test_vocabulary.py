@@ -1,7 +1,7 @@
 """Numbering, ordering and spelling of terms."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labelwise.features.vocabulary import Vocabulary, VocabularyBuilder, alphabetical_order, join_letters
@@ -11,7 +11,6 @@ TERMS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(TERMS)
 def test_order_is_pythons(terms):
     letters, sizes = join_letters(terms)

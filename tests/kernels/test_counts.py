@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labelwise.kernels.counts import arrange, tally, weigh
@@ -23,7 +23,6 @@ def rows(indptr, *columns):
     return [list(zip(*(c[a:b].tolist() for c in columns), strict=True)) for a, b in pairwise(indptr)]
 
 
-@settings(max_examples=200, deadline=None)
 @given(DOCS)
 def test_tally_counts(docs):
     hashes, indptr = flat(docs)
@@ -43,7 +42,6 @@ def test_tally_grows_its_table():
     np.testing.assert_array_equal(hashes[first][term[:100_000]], hashes[:100_000])
 
 
-@settings(max_examples=200, deadline=None)
 @given(DOCS, st.randoms(use_true_random=False))
 def test_arrange_sorts_and_drops(docs, random):
     hashes, indptr = flat(docs)

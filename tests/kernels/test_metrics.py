@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labelwise.kernels import metrics as kernels
@@ -21,7 +21,6 @@ def read_only(*arrays):
     return arrays
 
 
-@settings(max_examples=100, deadline=None)
 @given(problems(min_docs=0), st.integers(1, 9), st.booleans())
 def test_rank_rows(problem, k, locked):
     _, scores, _, _, _ = problem
@@ -36,7 +35,6 @@ def test_rank_rows(problem, k, locked):
     assert labels[best].tolist() == expected
 
 
-@settings(max_examples=100, deadline=None)
 @given(problems(min_docs=0), st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True), st.data())
 def test_hits_and_gains(problem, ks, data):
     truth, scores, n_labels, _, _ = problem

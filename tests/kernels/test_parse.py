@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labelwise.kernels import parse
@@ -53,7 +53,6 @@ def test_comments_carriage_returns_and_tabs():
     assert (labels.tolist(), columns.tolist()) == ([1, 2], [3, 7])
 
 
-@settings(deadline=None)  # the first call compiles
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), max_size=20))
 def test_nine_digits_give_every_float32_back(values):
     line = " " + " ".join(f"{i}:{value:.9g}" for i, value in enumerate(values))
@@ -83,19 +82,16 @@ def assert_agrees(data: bytes, with_labels: bool):
     np.testing.assert_allclose(arrays[4], expected[4], rtol=1e-6)
 
 
-@settings(deadline=None)  # the first call compiles
 @given(st.lists(LINES, max_size=6), st.booleans(), st.booleans())
 def test_agrees_with_the_reference(lines, with_labels, ended):
     assert_agrees(("\n".join(lines) + "\n" * ended).encode(), with_labels)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="019,.: \t\r\n#+-eE", max_size=40), st.booleans())
 def test_agrees_with_the_reference_on_anything(text, with_labels):
     assert_agrees(text.encode(), with_labels)
 
 
-@settings(deadline=None)  # the first call compiles
 @given(st.binary(max_size=60))
 def test_counts_bound_what_is_found(data):
     n_lines, n_commas, n_colons = parse.count_marks(np.frombuffer(data, dtype=np.uint8))

@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labelwise.kernels.split import draw_validation
@@ -8,7 +8,6 @@ from tests.reference.split import draw_validation as reference
 ROWS = st.lists(st.sets(st.integers(0, 5), max_size=4), min_size=1, max_size=12)
 
 
-@settings(deadline=None)  # the first call compiles
 @given(ROWS, st.integers(0, 12), st.integers(0, 99))
 def test_agrees_with_the_reference(rows, wanted, seed):
     indptr = np.cumsum([0, *map(len, rows)])

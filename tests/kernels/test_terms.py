@@ -1,7 +1,7 @@
 """The hash table and the letters of terms against dictionaries and slices."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labelwise.kernels.terms import add_terms, eight_letters, find_terms, gather_letters
@@ -9,7 +9,6 @@ from labelwise.kernels.terms import add_terms, eight_letters, find_terms, gather
 HASHES = st.lists(st.integers(1, 2**64 - 1), max_size=60).map(lambda values: np.array(values, np.uint64))
 
 
-@settings(max_examples=100, deadline=None)
 @given(HASHES, HASHES)
 def test_terms_are_numbered_and_found(entered, asked):
     keys, values = np.zeros(128, np.uint64), np.full(128, -1, np.int32)
@@ -27,7 +26,6 @@ def test_collisions_probe_on():
     assert find_terms(keys, values, same_slot[::-1].copy()).tolist() == [7, 6, 5]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.binary(max_size=20), max_size=8), st.integers(0, 12))
 def test_letters(terms, skip):
     letters = np.frombuffer(b"".join(terms), np.uint8)

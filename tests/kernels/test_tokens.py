@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labelwise.features.characters import AWKWARD, character_table, to_bytes
@@ -38,7 +38,6 @@ def test_the_table_knows_what_python_knows():
             assert chr(table[code] & 0x1FFFFF) == character.lower(), hex(code)
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXTS, st.integers(1, 3), st.integers(1, 3), st.integers(0, 2), st.booleans())
 def test_words_are_those_of_the_regular_expression(texts, min_length, n_min, more, lowercase):
     buffer, ends = encoded(texts, lowercase)
@@ -52,7 +51,6 @@ def test_words_are_those_of_the_regular_expression(texts, min_length, n_min, mor
     assert 0 not in hashes
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXTS, st.integers(1, 4), st.integers(0, 3), st.booleans(), st.booleans())
 def test_windows_are_those_of_scikit_learn(texts, n_min, more, bounded, lowercase):
     buffer, ends = encoded(texts, lowercase)

@@ -7,7 +7,7 @@ from math import log2
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from rich.console import Console
 
 from labelwise import metrics
@@ -61,7 +61,6 @@ def test_buckets_by_hand():
     assert tail.scores["coverage@3"].value == 50
 
 
-@settings(max_examples=60, deadline=None)
 @given(problems())
 def test_total_and_buckets_as_the_reference_says(problem):
     truth, scores, n_labels, Y, Y_pred = problem

@@ -4,7 +4,7 @@ from math import log2
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, ndcg_score, precision_score, recall_score
 
@@ -86,7 +86,6 @@ AT_K = {
 }
 
 
-@settings(max_examples=150, deadline=None)
 @given(problems(), st.integers(1, 9), st.sampled_from([None, -1.0, 0.0, 0.5]), st.randoms(use_true_random=False))
 def test_as_the_reference_says(problem, k, threshold, random):
     truth, scores, n_labels, Y, Y_pred = problem
@@ -106,7 +105,6 @@ def test_as_the_reference_says(problem, k, threshold, random):
         np.testing.assert_array_equal(old, new)
 
 
-@settings(max_examples=50, deadline=None)
 @given(problems(), st.integers(1, 9))
 def test_perfect_predictions_reach_the_top(problem, k):
     truth, _, n_labels, Y, Y_pred = problem

@@ -148,7 +148,7 @@ def _read_features(line: Ints, at: int, n_features: int, columns_out: Ints, valu
         if column >= n_features:
             return FEATURE_RANGE, column, n
         value, at = _decimal(line, at + 1)
-        if not abs(value) < 3.4028236e38 or (at < line.size and not _blank(line[at])):
+        if not abs(value) < 3.4028236e38 or (at < line.size and not _blank(line[at]) and line[at] != _HASH):
             return BAD_VALUE, start + 1, n
         columns_out[n] = column
         values_out[n] = value
