@@ -35,3 +35,31 @@ class TfidfConfig:
     """Scale every document to length one in this norm."""
     threads: int | None = field(default=None, compare=False)
     """Threads to use; all cores if not given. The result does not depend on it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexConfig:
+    """How labels are embedded and grouped into a tree of clusters."""
+
+    embedding: Literal["pifa", "text"] = "pifa"
+    """What a label looks like: the sum of its documents' features, or the features of its own text."""
+    normalize_documents: bool = False
+    """Give each document one vote to share among its labels (rows of Y scaled to length one), not one per label."""
+    method: Literal["balanced", "kmeans", "random", "none"] = "balanced"
+    """Balanced 2-means; k-way k-means with clusters of any size; equal clusters drawn by lot; a single cluster."""
+    n_clusters: int | None = None
+    """Clusters just above the labels. If not given, the least power of two above n_labels / max_leaf, the paper's
+    choice for its data sets. Not for kmeans, where max_leaf decides."""
+    branching: int | None = None
+    """Most children of a node above the clusters. If not given, 16 where there are more than 256 clusters and one
+    flat level otherwise; 100 for kmeans."""
+    max_leaf: int = 100
+    """About the most labels that a cluster should hold; exact for kmeans."""
+    iterations: int = 20
+    """Most times that the labels of a node are assigned anew; fewer when nothing moves any more."""
+    sample: int = 100_000
+    """Labels of a larger node are assigned by centres that were found on a random sample of this size."""
+    seed: int = 0
+    """Where all chance begins; each node of the tree derives its own from it."""
+    threads: int | None = field(default=None, compare=False)
+    """Threads to use; all cores if not given. The tree does not depend on it."""
