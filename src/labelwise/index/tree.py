@@ -172,9 +172,7 @@ def _checked(parents: tuple[npt.NDArray[Any], ...]) -> tuple[npt.NDArray[np.int3
     for level, given in enumerate(parents):
         array = np.asarray(given)
         if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-            raise DataError(
-                f"parents[{level}] must be a row of whole numbers, not {array.dtype} of shape {array.shape}"
-            )
+            raise DataError(f"parents[{level}] must be a row of integers, not {array.dtype} of shape {array.shape}")
         if not len(array):
             raise DataError(f"parents[{level}] is empty; every level needs at least one node")
         low, high = int(array.min()), int(array.max())
