@@ -35,9 +35,15 @@ macro-F1 and coverage its labels.
 
 **Intervals** are 95 % percentile intervals of the bootstrap over documents: what other test documents would change,
 not other training runs.
+
+**Calibration** asks something else: where the scores are probabilities, how often is a label right that is given 80 %?
+Every stored prediction counts once, whatever its rank. The predictions are put into bins by their probability, and the
+error is the mean distance of the bins' mean probability from their share of right ones, weighted by the size of the
+bins: 0 is perfect, and the more bins, the more chance alone adds.
 """
 
 from labelwise.metrics.buckets import BUCKETS
+from labelwise.metrics.calibration import calibration_error, reliability_curve
 from labelwise.metrics.comparison import Comparison, compare
 from labelwise.metrics.evaluation import Bucket, Evaluation, Score, evaluate
 from labelwise.metrics.intervals import Difference
@@ -63,6 +69,7 @@ __all__ = [
     "Evaluation",
     "Family",
     "Score",
+    "calibration_error",
     "compare",
     "coverage_at_k",
     "evaluate",
@@ -75,4 +82,5 @@ __all__ = [
     "psp_at_k",
     "r_precision_at_k",
     "recall_at_k",
+    "reliability_curve",
 ]

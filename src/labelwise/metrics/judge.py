@@ -14,7 +14,7 @@ from labelwise.errors import DataError, UsageError
 from labelwise.kernels.metrics import CANONICAL, OUT_OF_RANGE, inspect_rows, mark_hits
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import rank_best
-from labelwise.types import Csr, Ints
+from labelwise.types import Csr, Floats, Ints
 
 Scored: TypeAlias = Csr | Predictions
 """(n_docs, n_labels) scores of the best labels, as a matrix or as what a model answers."""
@@ -31,11 +31,13 @@ class Judged:
     truth: Ints
     """True labels, ascending in each row; uint32, as are the ranked ones."""
     best_indptr: Ints
-    """(n_docs + 1,) rows of `best` and `hits`."""
+    """(n_docs + 1,) rows of `best`, `hits` and `scores`."""
     best: Ints
     """Predicted labels, best first in each row."""
     hits: Ints
     """1 where the predicted label is true; uint8."""
+    scores: Floats
+    """What each predicted label scored."""
 
     @property
     def n_docs(self) -> int:
@@ -93,16 +95,16 @@ def judge(Y: Csr, Y_pred: Scored, k: int | None, *, threshold: float | None = No
         scored = _at_least(scored, threshold)
     best_indptr: Ints
     if k is None:
-        best_indptr, best = scored.indptr.astype(np.int64), scored.indices
+        best_indptr, best, scores = scored.indptr.astype(np.int64), scored.indices, scored.data
     else:
         best_indptr, positions = rank_best(scored, check_k(k))
-        best = scored.indices[positions]
+        best, scores = scored.indices[positions], scored.data[positions]
     indptr = truth.indptr.astype(np.int64)
     # Kernels want unsigned labels; scipy makes them int64 wherever indptr is.
     labels, ranked = (found.astype(np.int32, copy=False).view(np.uint32) for found in (truth.indices, best))
     hits = np.empty(ranked.size, dtype=np.uint8)
     mark_hits(indptr, labels, best_indptr, ranked, hits)
-    return Judged(max(truth.shape[1], scored.shape[1]), indptr, labels, best_indptr, ranked, hits)
+    return Judged(max(truth.shape[1], scored.shape[1]), indptr, labels, best_indptr, ranked, hits, scores)
 
 
 def check_k(k: int) -> int:

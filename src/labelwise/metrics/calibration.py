@@ -1,0 +1,78 @@
+"""Do probabilities mean what they say? The expected calibration error, and the curve behind it."""
+
+from operator import index
+
+import numpy as np
+
+from labelwise.errors import DataError, UsageError
+from labelwise.metrics.judge import Scored, judge
+from labelwise.types import Csr, Floats, Ints
+
+
+def calibration_error(Y: Csr, Y_pred: Scored, *, bins: int = 15, equal_mass: bool = True) -> float:
+    """Expected calibration error, in percent: how far probabilities are from the share that is right.
+
+    Parameters
+    ----------
+    Y
+        (n_docs, n_labels) true labels.
+    Y_pred
+        (n_docs, n_labels) probabilities; every stored one counts. A `Predictions` object will do.
+    bins
+        Bins over which the distance is averaged.
+    equal_mass
+        Bins that hold equally many predictions, rather than equally wide ones. Most predictions of a top-k list are
+        unlikely ones, so equally wide bins judge the likely ones by a handful.
+
+    Returns
+    -------
+    error
+        In percent; nan if nothing is predicted.
+
+    Examples
+    --------
+    Of two labels at 80 %, one is right:
+
+    >>> Y = csr_array([[1, 0], [0, 0]])
+    >>> calibration_error(Y, csr_array([[0.8, 0], [0, 0.8]]))
+    30.0
+    """
+    probability, right, count = reliability_curve(Y, Y_pred, bins, equal_mass=equal_mass)
+    if count.size == 0:
+        return float("nan")
+    return float(100 * np.average(np.abs(probability - right), weights=count))
+
+
+def reliability_curve(
+    Y: Csr, Y_pred: Scored, bins: int = 15, *, equal_mass: bool = True
+) -> tuple[Floats, Floats, Ints]:
+    """Mean probability, share of right ones and number of the predictions in each bin, by ascending probability.
+
+    Equal probabilities share a bin, and empty bins are left out, so there may be fewer than `bins`. Parameters are
+    those of `calibration_error`.
+
+    Returns
+    -------
+    probability, right, count
+        (n_bins,) each, the first two between 0 and 1.
+    """
+    if index(bins) < 1:
+        raise UsageError(f"bins is {bins}; give 1 or more")
+    judged = judge(Y, Y_pred, None)
+    probabilities = judged.scores.astype(np.float64)
+    if probabilities.size == 0:
+        return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
+    low, high = probabilities.min(), probabilities.max()
+    if low < 0 or high > 1:
+        raise DataError(
+            f"Y_pred has the score {low if low < 0 else high:g}, which is no probability; "
+            "turn scores into probabilities first: Calibrator.fit on held-out predictions, then transform_matrix"
+        )
+    inner = np.linspace(0, 1, bins + 1)[1:-1]
+    edges = np.quantile(probabilities, inner) if equal_mass else inner
+    found = np.searchsorted(edges, probabilities)
+    count = np.bincount(found, minlength=bins)
+    used = count > 0
+    mean = np.bincount(found, weights=probabilities, minlength=bins)[used] / count[used]
+    right = np.bincount(found, weights=judged.hits, minlength=bins)[used] / count[used]
+    return mean, right, count[used]
