@@ -44,7 +44,7 @@ def plot_reliability(Y: Csr, Y_pred: Scored, path: Path | str, *, title: str) ->
         raise UsageError("nothing is predicted, so there is nothing to draw")
     error = calibration_error(Y, Y_pred)
     figure_module = need("matplotlib.figure", extra="plot", purpose="pictures")
-    figure = figure_module.Figure(figsize=(5.6, 6.4), dpi=160, layout="constrained")
+    figure = figure_module.Figure(figsize=(5.6, 6.8), dpi=160, layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3.6, 1])
     _draw_curve(upper, probability, right, count)
     _draw_counts(lower, probability, count)
@@ -62,20 +62,28 @@ def plot_reliability(Y: Csr, Y_pred: Scored, path: Path | str, *, title: str) ->
 
 def _draw_curve(axes: Any, probability: Floats, right: Floats, count: Ints) -> None:
     """The curve with two standard errors, the diagonal, and the gap between them."""
-    axes.plot([0, 1], [0, 1], color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+    axes.plot([0, 1], [0, 1], color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1, label="as promised")
     axes.fill_between(probability, probability, right, color=GAP_COLOUR, alpha=0.35, linewidth=0, zorder=0)
     # One imagined right and one wrong prediction, so that a bin of one is not sure of itself.
     share = (right * count + 1) / (count + 2)
     spread = 2 * np.sqrt(share * (1 - share) / (count + 2))
-    bars = np.clip([right - (share - spread), (share + spread) - right], 0, None)
+    low, high = np.maximum(share - spread, 0), np.minimum(share + spread, 1)
+    bars = np.maximum([right - low, high - right], 0)
     axes.errorbar(
-        probability, right, yerr=bars, color=CURVE_COLOUR, linewidth=1.6, elinewidth=1.0, marker="o", markersize=5
+        probability,
+        right,
+        yerr=bars,
+        color=CURVE_COLOUR,
+        linewidth=1.6,
+        elinewidth=1.0,
+        marker="o",
+        markersize=5,
+        label="as it was",
     )
     axes.set_xlim(-0.02, 1.02)
     axes.set_ylim(-0.02, 1.02)
-    axes.set_aspect("equal", adjustable="box", anchor="S")
     axes.set_ylabel("share that is right", fontsize=10.5, color=INK)
-    axes.text(0.985, 0.93, "as promised", fontsize=9, color=FAINT, ha="right", va="top", rotation=45)
+    axes.legend(loc="lower right", frameon=False, fontsize=9.5, labelcolor=INK)
     _tidy(axes)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(need("matplotlib.ticker", extra="plot", purpose="pictures").MultipleLocator(0.2))
