@@ -1,0 +1,1 @@
+def kmeans_tree(*a): raise NotImplementedError

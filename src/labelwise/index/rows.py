@@ -1,0 +1,108 @@
+"""The labels of a node as rows that can be scored and summed, sparse and dense behind the same verbs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from labelwise.kernels.cluster import add_dense, add_rows, gather_rows, score_dense, score_rows
+from labelwise.types import Csr, Ints
+
+Vector: TypeAlias = npt.NDArray[np.float32]
+
+# Products in one piece of a large node's work, and the most pieces: each has a sum of its own, as wide as Z. Both
+# are fixed, so that sums are added up in the same order for any number of threads.
+PRODUCTS_PER_PIECE = 1 << 18
+MOST_PIECES = 16
+
+_scratch = threading.local()
+
+
+class Spread(Protocol):
+    """Calls a function for every item: `map`, or the same by threads."""
+
+    def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]: ...
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of Z."""
+
+    ids: Ints
+    """(n_rows,) which rows of the arrays."""
+    arrays: tuple[npt.NDArray[Any], ...]
+    """indptr, indices (uint32) and data of sparse rows, or one dense array."""
+    width: int
+    """Length of a row."""
+
+    @classmethod
+    def of(cls, Z: Csr | Vector) -> Rows:
+        """All rows of a matrix."""
+        n_rows, width = Z.shape
+        if isinstance(Z, np.ndarray):
+            return cls(np.arange(n_rows), (np.ascontiguousarray(Z, np.float32),), width)
+        indices = Z.indices.astype(np.int32, copy=False).view(np.uint32)
+        return cls(np.arange(n_rows), (Z.indptr, indices, Z.data.astype(np.float32, copy=False)), width)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def n_products(self) -> int:
+        """Steps that it takes to score all rows."""
+        if len(self.arrays) == 1:
+            return len(self.ids) * self.width
+        indptr = self.arrays[0]
+        return int((indptr[self.ids + 1] - indptr[self.ids]).sum())
+
+    def subset(self, places: Ints) -> Rows:
+        """Some of these rows, in the same columns."""
+        return replace(self, ids=self.ids[places])
+
+    def compact(self, places: Ints) -> Rows:
+        """Some of these rows, copied; columns are numbered anew, only products among these rows stay the same."""
+        ids = self.ids[places]
+        if len(self.arrays) == 1:
+            return Rows(np.arange(len(ids)), (self.arrays[0][ids],), self.width)
+        counts = getattr(_scratch, "counts", None)
+        if counts is None or len(counts) < self.width:
+            counts = _scratch.counts = np.zeros(self.width, np.int32)
+        *arrays, width = gather_rows(ids, *self.arrays, counts)
+        return Rows(np.arange(len(ids)), tuple(arrays), width)
+
+    def score(self, direction: Vector, spread: Spread = map) -> Vector:
+        """(n_rows,) products with a vector of (width,)."""
+        kernel = score_dense if len(self.arrays) == 1 else score_rows
+        scores = np.empty(len(self.ids), np.float32)
+
+        def work(piece: slice) -> None:
+            kernel(self.ids[piece], *self.arrays, direction, scores[piece])
+
+        list(spread(work, self._pieces()))
+        return scores
+
+    def sum(self, weights: Vector, spread: Spread = map) -> Vector:
+        """(width,) the sum of the rows, each times its weight."""
+        kernel = add_dense if len(self.arrays) == 1 else add_rows
+
+        def work(piece: slice) -> Vector:
+            sums = np.zeros(self.width, np.float32)
+            kernel(self.ids[piece], *self.arrays, weights[piece], sums)
+            return sums
+
+        few = 4 * np.count_nonzero(weights) < len(weights)
+        total, *others = spread(work, [slice(None)] if few else self._pieces())
+        for other in others:
+            total += other
+        return total
+
+    def _pieces(self) -> list[slice]:
+        n_pieces = max(min(self.n_products // PRODUCTS_PER_PIECE + 1, MOST_PIECES, len(self.ids)), 1)
+        borders = np.linspace(0, len(self.ids), n_pieces + 1).astype(int).tolist()
+        return [slice(begin, end) for begin, end in zip(borders[:-1], borders[1:], strict=True)]
