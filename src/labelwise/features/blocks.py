@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import mmap
-import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +21,6 @@ from labelwise.kernels.tokens import fold_characters, hash_windows, hash_words, 
 CHARACTERS_PER_BLOCK = 1 << 19
 TEXTS_PER_BLOCK = 1 << 14
 BYTES_PER_SLAB = 1 << 22
-
-T = TypeVar("T")
-U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -169,43 +163,6 @@ def text_blocks(texts: Iterable[str]) -> Iterator[list[str]]:
             block, size = [], 0
     if block:
         yield block
-
-
-def map_in_order(function: Callable[[T], U], items: Iterable[T], threads: int | None) -> Iterator[U]:
-    """Results of `function` in the order of `items`, computed by threads with a bounded look-ahead.
-
-    One item alone is done in the calling thread: starting a pool costs more than a short text.
-    """
-    threads = threads or available_cores()
-    source = iter(items)
-    ahead = []
-    for item in source:
-        ahead.append(item)
-        if len(ahead) == 2:
-            break
-    if len(ahead) < 2 or threads == 1:
-        yield from map(function, ahead)
-        yield from map(function, source)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[U]] = deque(pool.submit(function, item) for item in ahead)
-        del ahead
-        try:
-            for item in source:
-                waiting.append(pool.submit(function, item))
-                if len(waiting) > threads + 1:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS or Windows
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _described(value: object) -> str:

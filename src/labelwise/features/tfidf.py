@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from labelwise import storage
 from labelwise.config import TfidfConfig
+from labelwise.engine.threads import map_in_order
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
-from labelwise.features.blocks import Analyzer, CountedBlock, Shelf, map_in_order, text_blocks
+from labelwise.features.blocks import Analyzer, CountedBlock, Shelf, text_blocks
 from labelwise.features.vocabulary import Vocabulary, VocabularyBuilder
 from labelwise.kernels.counts import arrange, weigh
 from labelwise.types import Csr, OnEvent
