@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,10 +10,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise.config import IndexConfig
+from labelwise.engine.threads import available_cores
 from labelwise.errors import DataError, UsageError
-from labelwise.events import Task
-from labelwise.features.blocks import available_cores
-from labelwise.index.bisect import bisect
+from labelwise.index.balanced import balanced_clusters
 from labelwise.index.kmeans import kmeans_tree
 from labelwise.index.rows import Rows
 from labelwise.index.tree import Tree
@@ -59,7 +57,7 @@ def build_tree(Z: Any, config: IndexConfig | None = None, *, on_event: OnEvent |
             order = np.random.default_rng(config.seed).permutation(n_labels)
             clusters[order] = np.arange(n_labels) * n_clusters // n_labels
         else:
-            clusters[known] = _balanced(rows.subset(known), n_clusters, config, pool, on_event)
+            clusters[known] = balanced_clusters(rows.subset(known), n_clusters, config, pool, on_event)
             unknown = np.setdiff1d(np.arange(n_labels), known, assume_unique=True)
             clusters[unknown] = _fill_up(clusters[known], n_clusters, len(unknown))
     tree = Tree((*_binary_parents(n_clusters), clusters))
@@ -73,55 +71,6 @@ def choose_n_clusters(n_labels: int, max_leaf: int = 100) -> int:
     [64, 256, 512, 8192]
     """
     return min(n_labels, 1 << (n_labels // max_leaf + 1).bit_length())
-
-
-def _balanced(
-    rows: Rows, n_clusters: int, config: IndexConfig, pool: ThreadPoolExecutor, on_event: OnEvent | None
-) -> npt.NDArray[np.int32]:
-    """(n_rows,) the leaf of each row after hierarchical balanced 2-means, level by level.
-
-    While a level has fewer nodes than there are threads they share the work on each node; after that each node is
-    one thread's.
-    """
-    clusters = np.zeros(len(rows), np.int32)
-    n_threads = config.threads or available_cores()
-    level, depth = [(np.arange(len(rows)), 0, n_clusters)], 0  # a node: its members, its first leaf, its leaves
-
-    with Task(on_event, "clustering labels", total=n_clusters - 1, unit="nodes") as task:
-        while level:
-
-            def work(node: tuple[Ints, int, int], depth: int = depth, alone: bool = len(level) < n_threads) -> Any:
-                members, first, n_leaves = node
-                n_left, leaves_left = shares(len(members), n_leaves)
-                rng = np.random.default_rng([config.seed, depth, first])
-                inside = rows.subset(members) if depth == 0 else rows.compact(members)
-                left = bisect(inside, n_left, config, rng, pool.map if alone else map)
-                return (
-                    (members[left], first, leaves_left),
-                    (members[~left], first + leaves_left, n_leaves - leaves_left),
-                )
-
-            splits = [node for node in level if node[2] > 1]
-            below: list[tuple[Ints, int, int]] = []
-            done: Iterable[Any] = map(work, splits) if len(level) < n_threads else pool.map(work, splits)
-            for pair in done:
-                task.advance()
-                below.extend(pair)
-            for members, first, n_leaves in below:
-                if n_leaves == 1:
-                    clusters[members] = first
-            level, depth = [node for node in below if node[2] > 1], depth + 1
-    return clusters
-
-
-def shares(n_members: int, n_leaves: int) -> tuple[int, int]:
-    """What the left half of a node gets: members, and leaves.
-
-    Half of the leaves, and of the members so many that all leaves can end up with ⌊n/k⌋ or ⌈n/k⌉.
-    """
-    half = n_leaves // 2
-    size, n_larger = divmod(n_members, n_leaves)
-    return half * size + n_larger * half // n_leaves, half
 
 
 def _fill_up(clusters: npt.NDArray[np.int32], n_clusters: int, n_more: int) -> npt.NDArray[np.int32]:
@@ -145,7 +94,7 @@ def _binary_parents(n_clusters: int) -> list[npt.NDArray[np.int32]]:
 
 
 def _rows(Z: Any) -> Rows:
-    Z = Csr(Z) if sp.issparse(Z) else np.asarray(Z)
+    Z = Csr(Z) if sp.issparse(Z) else np.asarray(Z)  # type: ignore[call-overload]  # any sparse format will do
     if Z.ndim != 2 or not Z.shape[0]:
         raise DataError(f"Z must be a matrix with a row for every label, not of shape {Z.shape}")
     rows = Rows.of(Z)

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelwise.engine.threads import map_in_order
 from labelwise.errors import DataError, UsageError
-from labelwise.features.blocks import map_in_order
 from labelwise.kernels.embed import sum_rows
 from labelwise.types import Csr
 
@@ -64,7 +64,7 @@ def embed_labels(
     if method not in ("pifa", "text"):
         raise UsageError(f"there is no label embedding {method!r}; the methods are pifa, text")
     votes, features = Csr(Y, dtype=np.float32), _features(X, "X")
-    own = None if label_X is None else _scaled(_features(label_X, "label_X"))
+    own: Features | None = None if label_X is None else _scaled(_features(label_X, "label_X"))
     _check_shapes(votes, features, own)
     if method == "text":
         if own is None:
@@ -118,7 +118,7 @@ def _features(given: Any, name: str) -> Features:
     """Rows as float32, sparse or dense, without NaN or infinity."""
     rows: Features
     if sp.issparse(given):
-        rows = Csr(given, dtype=np.float32)
+        rows = Csr(given, dtype=np.float32)  # type: ignore[call-overload]  # any sparse format will do
         finite = np.isfinite(rows.data).all()
     else:
         rows = np.ascontiguousarray(given, np.float32)
@@ -159,7 +159,7 @@ def _scaled(rows: Any) -> Any:
     return Csr((data, rows.indices, rows.indptr), shape=rows.shape)
 
 
-def _filled(Z: Features, own: Features) -> Features:
+def _filled(Z: Any, own: Any) -> Features:
     """Z with the labels' own features where a row is zero."""
     if isinstance(Z, np.ndarray):
         unknown = ~Z.any(axis=1)

@@ -6,12 +6,24 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.kernels.cluster import add_dense, add_rows, gather_rows, score_dense, score_rows
+from labelwise.kernels.cluster import (
+    add_dense,
+    add_rows,
+    gather_rows,
+    normalize_columns,
+    score_block,
+    score_block_dense,
+    score_dense,
+    score_rows,
+    sum_clusters,
+    sum_clusters_dense,
+)
 from labelwise.types import Csr, Ints
 
 Vector: TypeAlias = npt.NDArray[np.float32]
@@ -27,7 +39,9 @@ _scratch = threading.local()
 class Spread(Protocol):
     """Calls a function for every item: `map`, or the same by threads."""
 
-    def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]: ...
+    def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+        """The results, in the order of the items."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -97,12 +111,45 @@ class Rows:
             return sums
 
         few = 4 * np.count_nonzero(weights) < len(weights)
-        total, *others = spread(work, [slice(None)] if few else self._pieces())
-        for other in others:
-            total += other
-        return total
+        parts: list[Vector] = list(spread(work, [slice(None)] if few else self._pieces()))
+        for part in parts[1:]:
+            parts[0] += part
+        return parts[0]
+
+    def centres(self, clusters: Ints, n_block: int, first: int = 0) -> Vector:
+        """(width, n_block) centres of the clusters from number `first` on, of length one, side by side.
+
+        Parameters
+        ----------
+        clusters
+            (n_rows,) the cluster of each row.
+        """
+        kernel = sum_clusters_dense if len(self.arrays) == 1 else sum_clusters
+        centres = np.zeros((self.width, n_block), np.float32)
+        kernel(self.ids, *self.arrays, clusters, first, centres)
+        normalize_columns(centres)
+        return centres
+
+    def score_all(self, centres: Vector) -> Vector:
+        """(n_rows, n_block) products with vectors that lie side by side, (width, n_block)."""
+        kernel = score_block_dense if len(self.arrays) == 1 else score_block
+        scores = np.empty((len(self.ids), centres.shape[1]), np.float32)
+        kernel(self.ids, *self.arrays, centres, scores)
+        return scores
+
+    def nearest(self, centres: Vector, spread: Spread = map) -> tuple[npt.NDArray[np.int32], Vector]:
+        """(n_rows,) the best of the centres, (width, n_block), for each row, and its product; the first of equals."""
+        best, scores = np.empty(len(self.ids), np.int32), np.empty(len(self.ids), np.float32)
+
+        def work(piece: slice) -> None:
+            products = replace(self, ids=self.ids[piece]).score_all(centres)
+            best[piece] = products.argmax(axis=1)
+            scores[piece] = products.max(axis=1)
+
+        list(spread(work, self._pieces()))
+        return best, scores
 
     def _pieces(self) -> list[slice]:
         n_pieces = max(min(self.n_products // PRODUCTS_PER_PIECE + 1, MOST_PIECES, len(self.ids)), 1)
         borders = np.linspace(0, len(self.ids), n_pieces + 1).astype(int).tolist()
-        return [slice(begin, end) for begin, end in zip(borders[:-1], borders[1:], strict=True)]
+        return [slice(begin, end) for begin, end in pairwise(borders)]

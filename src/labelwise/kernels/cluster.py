@@ -151,3 +151,142 @@ def aim(left, total, direction_out):
     for k in range(left.size):
         direction_out[k] = left[k] * scale - (total[k] - left[k]) * rest_scale
     return a + b
+
+
+@njit(cache=True, nogil=True)
+def score_block(rows, indptr, indices, data, centres, scores_out):
+    """Products of sparse rows with several vectors that lie side by side.
+
+    Parameters
+    ----------
+    rows : (n_rows,) which ones
+    indptr, indices, data : CSR rows, indices as uint32
+    centres : (n_features, n_block) float32
+    scores_out : (n_rows, n_block) float32
+    """
+    for i in range(rows.size):
+        cols = indices[indptr[rows[i]] : indptr[rows[i] + 1]]
+        vals = data[indptr[rows[i]] : indptr[rows[i] + 1]]
+        out = scores_out[i]
+        out[:] = 0.0
+        for k in range(cols.size):
+            centre, value = centres[cols[k]], vals[k]
+            for c in range(out.size):
+                out[c] += value * centre[c]
+
+
+@njit(cache=True, nogil=True)
+def score_block_dense(rows, Z, centres, scores_out):
+    """`score_block` for dense rows, Z of (n_labels, n_features) float32."""
+    for i in range(rows.size):
+        vals = Z[rows[i]]
+        out = scores_out[i]
+        out[:] = 0.0
+        for k in range(vals.size):
+            centre, value = centres[k], vals[k]
+            for c in range(out.size):
+                out[c] += value * centre[c]
+
+
+@njit(cache=True, nogil=True)
+def sum_clusters(rows, indptr, indices, data, clusters, first, centres_out):
+    """Add each sparse row to the column of its cluster.
+
+    Parameters
+    ----------
+    rows : (n_rows,) which ones
+    indptr, indices, data : CSR rows, indices as uint32
+    clusters : (n_rows,) cluster of each row
+    first : the cluster of the first column; rows of clusters that have no column are left out
+    centres_out : (n_features, n_block) float32
+    """
+    for i in range(rows.size):
+        c = clusters[i] - first
+        if c < 0 or c >= centres_out.shape[1]:
+            continue
+        cols = indices[indptr[rows[i]] : indptr[rows[i] + 1]]
+        vals = data[indptr[rows[i]] : indptr[rows[i] + 1]]
+        for k in range(cols.size):
+            centres_out[cols[k], c] += vals[k]
+
+
+@njit(cache=True, nogil=True)
+def sum_clusters_dense(rows, Z, clusters, first, centres_out):
+    """`sum_clusters` for dense rows, Z of (n_labels, n_features) float32."""
+    for i in range(rows.size):
+        c = clusters[i] - first
+        if c < 0 or c >= centres_out.shape[1]:
+            continue
+        vals = Z[rows[i]]
+        for k in range(vals.size):
+            centres_out[k, c] += vals[k]
+
+
+@njit(cache=True, nogil=True)
+def normalize_columns(centres_out):
+    """Scale the columns of a block to length one; columns of zeros stay."""
+    squares = np.zeros(centres_out.shape[1], np.float64)
+    for k in range(centres_out.shape[0]):
+        row = centres_out[k]
+        for c in range(row.size):
+            squares[c] += row[c] * row[c]
+    for c in range(squares.size):
+        squares[c] = 1.0 / np.sqrt(squares[c]) if squares[c] > 0.0 else 0.0
+    scales = squares.astype(np.float32)
+    for k in range(centres_out.shape[0]):
+        row = centres_out[k]
+        for c in range(row.size):
+            row[c] *= scales[c]
+
+
+@njit(cache=True, nogil=True)
+def exchange(scores, clusters_out):
+    """Let clusters exchange members, pair by pair, while both together gain; sizes stay.
+
+    For each pair of clusters the members that would gain most by changing over are matched in order.
+
+    Parameters
+    ----------
+    scores : (n_rows, n_clusters) float32, how well each row fits each cluster
+    clusters_out : (n_rows,) int32, cluster of each row, changed in place
+
+    Returns
+    -------
+    n_moved : rows that changed over, each counted as often as it did
+    """
+    n_rows, n_clusters = scores.shape
+    sizes = np.zeros(n_clusters, np.int64)
+    for i in range(n_rows):
+        sizes[clusters_out[i]] += 1
+    members = np.empty((n_clusters, sizes.max()), np.int64)
+    sizes[:] = 0
+    for i in range(n_rows):
+        c = clusters_out[i]
+        members[c, sizes[c]] = i
+        sizes[c] += 1
+    n_moved = 0
+    for a in range(n_clusters):
+        for b in range(a + 1, n_clusters):
+            out, back = members[a, : sizes[a]], members[b, : sizes[b]]
+            if not out.size or not back.size:
+                continue
+            loss = np.empty(out.size, np.float32)
+            for k in range(out.size):
+                loss[k] = scores[out[k], a] - scores[out[k], b]
+            loss_back = np.empty(back.size, np.float32)
+            for k in range(back.size):
+                loss_back[k] = scores[back[k], b] - scores[back[k], a]
+            if loss.min() + loss_back.min() >= -1e-6:
+                continue
+            order = np.argsort(loss, kind="mergesort")
+            order_back = np.argsort(loss_back, kind="mergesort")
+            for k in range(min(out.size, back.size)):
+                i, j = order[k], order_back[k]
+                if loss[i] + loss_back[j] >= -1e-6:  # nothing, but for rounding
+                    break
+                out[i], back[j] = back[j], out[i]
+                n_moved += 2
+    for c in range(n_clusters):
+        for k in range(sizes[c]):
+            clusters_out[members[c, k]] = c
+    return n_moved

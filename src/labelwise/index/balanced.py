@@ -1,0 +1,99 @@
+"""Clusters of equal size: hierarchical balanced 2-means, and a last exchange among neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from labelwise.config import IndexConfig
+from labelwise.engine.threads import available_cores
+from labelwise.events import Task
+from labelwise.index.bisect import bisect
+from labelwise.index.rows import Rows, Spread
+from labelwise.kernels.cluster import exchange
+from labelwise.types import Ints, OnEvent
+
+Node: TypeAlias = tuple[Ints, int, int]
+"""Members, first leaf, number of leaves."""
+
+FAMILY = 16
+
+
+def balanced_clusters(
+    rows: Rows, n_clusters: int, config: IndexConfig, pool: ThreadPoolExecutor, on_event: OnEvent | None = None
+) -> npt.NDArray[np.int32]:
+    """(n_rows,) a cluster for each row; sizes differ by at most one, and neighbours in number are alike.
+
+    While a level has fewer nodes than there are threads they share the work on each node; after that each node is
+    one thread's.
+    """
+    clusters = np.zeros(len(rows), np.int32)
+    n_threads = config.threads or available_cores()
+    level: list[Node] = [(np.arange(len(rows)), 0, n_clusters)] if n_clusters > 1 else []
+    depth = 0
+
+    def split(node: Node, depth: int, spread: Spread) -> tuple[Node, Node]:
+        members, first, n_leaves = node
+        n_left, leaves_left = shares(len(members), n_leaves)
+        inside = rows.subset(members) if depth == 0 else rows.compact(members)
+        left = bisect(inside, n_left, config, np.random.default_rng([config.seed, depth, first]), spread)
+        return (members[left], first, leaves_left), (members[~left], first + leaves_left, n_leaves - leaves_left)
+
+    with Task(on_event, "clustering labels", total=n_clusters - 1, unit="nodes") as task:
+        while level:
+            pairs: Iterable[tuple[Node, Node]]
+            if len(level) < n_threads:
+                pairs = [split(node, depth, pool.map) for node in level]
+            else:
+                pairs = pool.map(split, level, [depth] * len(level), [map] * len(level))
+            below: list[Node] = []
+            for pair in pairs:
+                task.advance()
+                below.extend(pair)
+            for members, first, n_leaves in below:
+                if n_leaves == 1:
+                    clusters[members] = first
+            level, depth = [node for node in below if node[2] > 1], depth + 1
+    _exchange_in_families(rows, clusters, n_clusters, config.sample, pool)
+    return clusters
+
+
+def shares(n_members: int, n_leaves: int) -> tuple[int, int]:
+    """What the left half of a node gets: members, and leaves.
+
+    Half of the leaves, and of the members so many that all leaves can end up with ⌊n/k⌋ or ⌈n/k⌉.
+    """
+    half = n_leaves // 2
+    size, n_larger = divmod(n_members, n_leaves)
+    return half * size + n_larger * half // n_leaves, half
+
+
+def _exchange_in_families(
+    rows: Rows, clusters: npt.NDArray[np.int32], n_clusters: int, most: int, pool: ThreadPoolExecutor
+) -> None:
+    """Let neighbouring clusters, those below one node some levels up, exchange labels where both gain; in place.
+
+    Halving decides early and never looks back: a label that ended on the wrong side of a cut cannot reach the cluster
+    it fits best. Here labels are scored against all clusters of their family at once. Sizes stay as they are, and the
+    sum of cosines to the centres never falls.
+    """
+    families = [(0, n_clusters)]
+    while max(n_leaves for _, n_leaves in families) > FAMILY:
+        halves = [((first, n // 2), (first + n // 2, n - n // 2)) for first, n in families]
+        families = [half for pair in halves for half in pair]
+    order = np.argsort(clusters, kind="stable")
+    borders = np.searchsorted(clusters[order], [first for first, _ in families])
+
+    def work(family: tuple[int, int], members: Ints) -> None:
+        first, n_leaves = family
+        if n_leaves < 2 or not n_leaves < len(members) <= most:
+            return
+        inside, own = rows.compact(members), clusters[members] - np.int32(first)
+        exchange(inside.score_all(inside.centres(own, n_leaves)), own)
+        clusters[members] = own + np.int32(first)
+
+    list(pool.map(work, families, np.split(order, borders[1:])))
