@@ -108,8 +108,9 @@ def _known(rows: Rows) -> Ints:
     if len(rows.arrays) == 1:
         return np.flatnonzero(rows.arrays[0].any(axis=1))
     indptr, _, data = rows.arrays
-    ends = np.concatenate(([0], np.cumsum(data != 0)))[indptr]
-    return np.flatnonzero(np.diff(ends))
+    if np.count_nonzero(data) < len(data):  # zeros that are written out
+        indptr = np.concatenate(([0], np.cumsum(data != 0)))[indptr]
+    return np.flatnonzero(np.diff(indptr))
 
 
 def _check(config: IndexConfig, n_labels: int) -> None:

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -98,7 +97,7 @@ class Rows:
         def work(piece: slice) -> None:
             kernel(self.ids[piece], *self.arrays, direction, scores[piece])
 
-        list(spread(work, self._pieces()))
+        list(spread(work, self._pieces))
         return scores
 
     def sum(self, weights: Vector, spread: Spread = map) -> Vector:
@@ -111,7 +110,7 @@ class Rows:
             return sums
 
         few = 4 * np.count_nonzero(weights) < len(weights)
-        parts: list[Vector] = list(spread(work, [slice(None)] if few else self._pieces()))
+        parts: list[Vector] = list(spread(work, [slice(None)] if few else self._pieces))
         for part in parts[1:]:
             parts[0] += part
         return parts[0]
@@ -146,10 +145,11 @@ class Rows:
             best[piece] = products.argmax(axis=1)
             scores[piece] = products.max(axis=1)
 
-        list(spread(work, self._pieces()))
+        list(spread(work, self._pieces))
         return best, scores
 
+    @cached_property
     def _pieces(self) -> list[slice]:
-        n_pieces = max(min(self.n_products // PRODUCTS_PER_PIECE + 1, MOST_PIECES, len(self.ids)), 1)
-        borders = np.linspace(0, len(self.ids), n_pieces + 1).astype(int).tolist()
-        return [slice(begin, end) for begin, end in pairwise(borders)]
+        n_rows = len(self.ids)
+        n_pieces = max(min(self.n_products // PRODUCTS_PER_PIECE + 1, MOST_PIECES, n_rows), 1)
+        return [slice(n_rows * i // n_pieces, n_rows * (i + 1) // n_pieces) for i in range(n_pieces)]

@@ -56,10 +56,13 @@ def gather_rows(rows, indptr, indices, data, counts):
             n_columns += 1
             n_done += 1
         new_indptr[i + 1] = n_done
-    for row in rows:
-        cols = indices[indptr[row] : indptr[row + 1]]
-        for k in range(cols.size):
-            counts[cols[k]] = 0
+    if 8 * n_entries > counts.size:
+        counts[:] = 0
+    else:
+        for row in rows:
+            cols = indices[indptr[row] : indptr[row + 1]]
+            for k in range(cols.size):
+                counts[cols[k]] = 0
     return new_indptr, new_indices[:n_done], new_data[:n_done], n_columns
 
 
