@@ -98,6 +98,35 @@ def test_aim(data, width):
     np.testing.assert_allclose(objective, lengths, rtol=1e-5)
 
 
+@given(st.integers(0, 9999), st.booleans())
+def test_halve(seed, sparse):
+    rng = np.random.default_rng(seed)
+    n_rows, width = int(rng.integers(2, 40)), int(rng.integers(3, 12))
+    Z = rng.random((n_rows, width), dtype=np.float32) * (rng.random((n_rows, width)) < 0.7)
+    n_left = int(rng.integers(1, n_rows))
+    share = np.sort(rng.choice(n_rows, int(rng.integers(2, n_rows + 1)), replace=False))
+    pairs = np.stack([rng.choice(len(share), 2, replace=False) for _ in range(3)])
+    iterations = np.array([2, 5])
+    rows = sp.csr_array(Z)
+    arrays = (rows.indptr, rows.indices.view(np.uint32), rows.data) if sparse else (share, share, Z)
+    for trial in range(3):  # one trial has one outcome
+        left = kernels.halve(*arrays, width, n_left, share, pairs[[trial]], iterations)
+        assert np.count_nonzero(left) == n_left
+        halves, _ = reference.halve(Z.astype(np.float64), n_left, share, pairs[[trial]], iterations)
+        np.testing.assert_array_equal(left, halves[0])
+    left = kernels.halve(*arrays, width, n_left, share, pairs, iterations)
+    halves, objectives = reference.halve(Z.astype(np.float64), n_left, share, pairs, iterations)
+    best = [half for half, objective in zip(halves, objectives, strict=True) if objective > max(objectives) - 1e-4]
+    assert any(np.array_equal(left, half) for half in best)
+
+
+def test_halve_takes_the_first_of_equals():
+    Z = np.ones((5, 2), np.float32)
+    share = np.arange(5)
+    left = kernels.halve(share, share, Z, 2, 3, share, np.array([[0, 1]]), np.array([2, 5]))
+    assert left.tolist() == [True, True, True, False, False]
+
+
 @given(st.data(), st.integers(1, 12), st.integers(1, 4))
 def test_exchange(data, n_rows, n_clusters):
     scores = data.draw(hnp.arrays(np.float32, (n_rows, n_clusters), elements=VALUES))

@@ -20,6 +20,32 @@ def aim(left, total):
     return parts[0] - parts[1], sum(lengths)
 
 
+def halve(Z, n_left, share, pairs, iterations):
+    """Balanced 2-means from the outcome of each trial on a share of the rows, and the trials' sums of cosines."""
+    n_share_left = n_left
+    if len(share) < len(Z):
+        n_share_left = min(max(round(len(share) * n_left / len(Z)), 1), len(share) - 1)
+    trials = []
+    for one, two in pairs:
+        weights = Z[share] @ (Z[share[one]] - Z[share[two]])
+        trials.append(two_means(Z[share], n_share_left, (weights - weights.mean()) @ Z[share], iterations[0]))
+    halves = [two_means(Z, n_left, direction, iterations[1])[0] for _, direction, _ in trials]
+    return halves, [objective for _, _, objective in trials]
+
+
+def two_means(Z, n_left, direction, iterations):
+    """Members on the left, the difference of the centres, the sum of cosines to the centres."""
+    left, objective = np.zeros(len(Z), bool), 0.0
+    for _ in range(iterations):
+        now = np.zeros(len(Z), bool)
+        now[np.argsort(-(Z @ direction), kind="stable")[:n_left]] = True
+        if np.array_equal(now, left):
+            break
+        left = now
+        direction, objective = aim(Z[left].sum(axis=0), Z.sum(axis=0))
+    return left, direction, objective
+
+
 def sum_clusters(Z, clusters, first, n_block):
     """(n_features, n_block) the sum of the rows of each cluster."""
     return np.stack([Z[clusters == first + c].sum(axis=0) for c in range(n_block)], axis=1)

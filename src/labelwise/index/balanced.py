@@ -39,8 +39,7 @@ def balanced_clusters(
     def split(node: Node, depth: int, spread: Spread) -> tuple[Node, Node]:
         members, first, n_leaves = node
         n_left, leaves_left = shares(len(members), n_leaves)
-        inside = rows.subset(members) if depth == 0 else rows.compact(members)
-        left = bisect(inside, n_left, config, np.random.default_rng([config.seed, depth, first]), spread)
+        left = bisect(rows.inside(members), n_left, config, np.random.default_rng([config.seed, depth, first]), spread)
         return (members[left], first, leaves_left), (members[~left], first + leaves_left, n_leaves - leaves_left)
 
     with Task(on_event, "clustering labels", total=n_clusters - 1, unit="nodes") as task:

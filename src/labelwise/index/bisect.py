@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from labelwise.config import IndexConfig
 from labelwise.index.rows import Rows, Spread, Vector
-from labelwise.kernels.cluster import aim
+from labelwise.kernels.cluster import aim, halve
 
 # A start is the best of some trials on a share of the members. More trials, larger shares and more power steps cost
 # more than they gain (sum of cosines on eurlex57k, usbills-4k, debdeps-15k; benchmarks/cluster.py).
@@ -43,10 +43,26 @@ def bisect(
     n_rows = len(rows)
     if not 0 < n_left < n_rows:
         return np.full(n_rows, n_left == n_rows)
+    if rows.small and n_rows <= config.sample:
+        return _at_once(rows, n_left, config.iterations, rng)
     drawn, n_drawn_left = _draw(rows, n_left, config.sample, rng)
     direction = _start(drawn, n_drawn_left, rng, spread)
     left, direction, _ = _two_means(drawn, n_drawn_left, direction, config.iterations, spread)
     return left if len(drawn) == n_rows else _cut(rows.score(direction, spread), n_left)
+
+
+def _at_once(rows: Rows, n_left: int, iterations: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    """The same for a small node, in one kernel."""
+    n_rows = len(rows)
+    n_share = min(max(round(SHARE * n_rows), LEAST), n_rows)
+    share = np.sort(rng.choice(n_rows, n_share, replace=False)) if n_share < n_rows else np.arange(n_rows)
+    pairs = rng.integers(n_share, size=(TRIALS, 2))
+    pairs[:, 1] = (pairs[:, 0] + 1 + pairs[:, 1] % (n_share - 1)) % n_share  # never the same twice
+    arrays = (share, share, *rows.arrays) if len(rows.arrays) == 1 else rows.arrays  # dense: two that are not read
+    left: npt.NDArray[np.bool_] = halve(
+        *arrays, rows.width, n_left, share, pairs, np.array([TRIAL_ITERATIONS, iterations])
+    )
+    return left
 
 
 def _two_means(

@@ -49,7 +49,7 @@ def kmeans_tree(
     def split(members: Ints, node: int, depth: int, spread: Spread) -> list[Ints]:
         if len(members) <= config.max_leaf:
             return [members]
-        inside = rows.subset(members) if depth == 0 else rows.compact(members)
+        inside = rows.inside(members)
         rng = np.random.default_rng([config.seed, depth, node])
         clusters = kmeans(inside, _n_children(len(members), config), config, rng, spread)
         return [members[clusters == c] for c in range(clusters.max() + 1)]

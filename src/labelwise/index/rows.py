@@ -74,9 +74,21 @@ class Rows:
         indptr = self.arrays[0]
         return int((indptr[self.ids + 1] - indptr[self.ids]).sum())
 
+    @property
+    def small(self) -> bool:
+        """Whether these are all rows of their arrays, and few enough to be worked on in one piece."""
+        n_stored = len(self.arrays[0]) - (len(self.arrays) == 3)
+        return len(self.ids) == n_stored and self.n_products <= PRODUCTS_PER_PIECE
+
     def subset(self, places: Ints) -> Rows:
         """Some of these rows, in the same columns."""
         return replace(self, ids=self.ids[places])
+
+    def inside(self, places: Ints) -> Rows:
+        """Some of these rows, to be worked on for a while: compact, unless they are all of them and many."""
+        if len(places) == len(self.ids) and self.n_products > PRODUCTS_PER_PIECE:
+            return self.subset(places)
+        return self.compact(places)
 
     def compact(self, places: Ints) -> Rows:
         """Some of these rows, copied; columns are numbered anew, only products among these rows stay the same."""
