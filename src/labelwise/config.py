@@ -48,13 +48,14 @@ class IndexConfig:
     method: Literal["balanced", "kmeans", "random", "none"] = "balanced"
     """Balanced 2-means; k-way k-means with clusters of any size; equal clusters drawn by lot; a single cluster."""
     n_clusters: int | None = None
-    """Clusters just above the labels. If not given, the least power of two above n_labels / max_leaf, the paper's
-    choice for its data sets. Not for kmeans, where max_leaf decides."""
+    """Clusters just above the labels. If not given, the least power of two above n_labels // max_leaf + 1, which is
+    the paper's choice for its data sets. Not for kmeans, where max_leaf decides."""
     branching: int | None = None
     """Most children of a node above the clusters. If not given, 16 where there are more than 256 clusters and one
     flat level otherwise; 100 for kmeans."""
     max_leaf: int = 100
-    """About the most labels that a cluster should hold; exact for kmeans."""
+    """The most labels that a cluster holds, if n_clusters is not given; not counting, for kmeans, labels of which
+    nothing is known."""
     iterations: int = 20
     """Most times that the labels of a node are assigned anew; fewer when nothing moves any more."""
     sample: int = 100_000
