@@ -64,3 +64,52 @@ class IndexConfig:
     """Where all chance begins; each node of the tree derives its own from it."""
     threads: int | None = field(default=None, compare=False)
     """Threads to use; all cores if not given. The tree does not depend on it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankerConfig:
+    """How the linear models of one level are trained and kept."""
+
+    loss: Literal["squared-hinge", "hinge", "logistic"] = "squared-hinge"
+    """Squared hinge as in the paper, hinge, or logistic, which makes a probabilistic label tree."""
+    cost: float = 1.0
+    """Cost of a violation against the size of the weights: liblinear's C."""
+    positive_weight: float = 1.0
+    """How many times dearer a violation by a positive document is."""
+    negatives: Literal["teacher", "matcher", "both"] = "teacher"
+    """Whose documents serve as negatives: the true clusters', those of the clusters the matcher finds, or both."""
+    bias: float = 1.0
+    """Value of the constant feature that carries the bias; 0 for none."""
+    tolerance: float = 0.3
+    """A label has converged when its projected gradients span less than this: liblinear's eps."""
+    max_sweeps: int = 20
+    """Most passes over the documents."""
+    threshold: float = 0.1
+    """Weights smaller than this are dropped."""
+    max_weights: int | None = None
+    """Most weights kept for a label, the largest ones."""
+    half_precision: bool = True
+    """Keep weights as 16-bit floats; sums are 32-bit in any case."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearTreeConfig:
+    """A tree of linear models over tf-idf, or several trees averaged."""
+
+    tfidf: TfidfConfig = field(default_factory=TfidfConfig)
+    index: IndexConfig = field(default_factory=IndexConfig)
+    matcher: RankerConfig = field(default_factory=lambda: RankerConfig(tolerance=0.5))
+    """The models of the nodes above the labels."""
+    ranker: RankerConfig = field(default_factory=RankerConfig)
+    """The models of the labels."""
+    n_trees: int = 1
+    """Trees, each from a seed of its own, whose scores are averaged."""
+    beam: int = 10
+    """Nodes kept at each level when predicting."""
+    combine: Literal["l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge", "sigmoid", "ranker-only"] = "l3-hinge"
+    """How scores along the path to a label become one: the product of exp(-max(0, 1 - s)^p) or of sigmoids, or the
+    label's own score alone, the others only choosing the clusters."""
+    seed: int = 0
+    """Where all chance begins."""
+    threads: int | None = field(default=None, compare=False)
+    """Threads to use; all cores if not given. The model does not depend on it."""

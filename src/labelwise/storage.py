@@ -155,16 +155,19 @@ def save(
             tensors[f"{name}.{part}"] = np.ascontiguousarray(getattr(matrix, part))
     with atomic_folder(path, overwrite=True) as folder:
         save_file(tensors, folder / ARRAYS)
-        description = {
-            "format": "labelwise",
-            "version": FORMAT_VERSION,
-            "labelwise": __version__,
-            "kind": kind,
-            "config": config,
-            "matrices": shapes,
-            "files": {ARRAYS: {"bytes": (folder / ARRAYS).stat().st_size, "sha256": _sha256(folder / ARRAYS)}},
-        }
-        write_json(folder / CONFIG, description)
+        files = {ARRAYS: {"bytes": (folder / ARRAYS).stat().st_size, "sha256": _sha256(folder / ARRAYS)}}
+        write_description(folder, kind=kind, config=config, matrices=shapes, files=files)
+
+
+def write_description(folder: Path, *, kind: str, config: Any, **more: Any) -> None:
+    """Write the config.json that says what a folder holds."""
+    about = {"format": "labelwise", "version": FORMAT_VERSION, "labelwise": __version__, "kind": kind}
+    write_json(folder / CONFIG, {**about, "config": config, **more})
+
+
+def to_json(value: Any) -> str:
+    """JSON on one line."""
+    return json.dumps(value, ensure_ascii=False, default=_plain)
 
 
 def _plain(value: Any) -> Any:
@@ -192,17 +195,7 @@ def load(path: Path | str, *, kind: str, verify: bool = True) -> Saved:
         Read the arrays once to compare their checksum; without it only sizes are compared.
     """
     path = Path(path)
-    description = read_json(path / CONFIG)
-    if not isinstance(description, dict) or description.get("format") != "labelwise":
-        raise StorageError(f"{path / CONFIG} was not written by labelwise; give a folder that labelwise saved")
-    if description.get("version", 0) > FORMAT_VERSION:
-        raise StorageError(
-            f"{path} has format version {description['version']}, written by labelwise "
-            f"{description.get('labelwise', '?')}; this is {__version__}, which reads versions up to {FORMAT_VERSION}: "
-            "run pip install --upgrade labelwise"
-        )
-    if description.get("kind") != kind:
-        raise StorageError(f"{path} holds a saved {description.get('kind')}, not a {kind}; give the folder of a {kind}")
+    description = read_description(path, kind=kind)
     expected = description.get("files", {}).get(ARRAYS, {})
     file = path / ARRAYS
     if not file.is_file():
@@ -215,6 +208,22 @@ def load(path: Path | str, *, kind: str, verify: bool = True) -> Saved:
         parts = tuple(arrays.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
         matrices[name] = Csr(parts, shape=tuple(shape))
     return Saved(description.get("config") or {}, arrays, matrices)
+
+
+def read_description(path: Path, *, kind: str) -> dict[str, Any]:
+    """Read the config.json of a folder that must hold a `kind`."""
+    description = read_json(path / CONFIG)
+    if not isinstance(description, dict) or description.get("format") != "labelwise":
+        raise StorageError(f"{path / CONFIG} was not written by labelwise; give a folder that labelwise saved")
+    if description.get("version", 0) > FORMAT_VERSION:
+        raise StorageError(
+            f"{path} has format version {description['version']}, written by labelwise "
+            f"{description.get('labelwise', '?')}; this is {__version__}, which reads versions up to {FORMAT_VERSION}: "
+            "run pip install --upgrade labelwise"
+        )
+    if description.get("kind") != kind:
+        raise StorageError(f"{path} holds a saved {description.get('kind')}, not a {kind}; give the folder of a {kind}")
+    return description
 
 
 def read_json(path: Path) -> Any:

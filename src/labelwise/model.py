@@ -1,0 +1,292 @@
+"""The models: they compose the stages and hold no algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelwise import storage
+from labelwise.calibrate import Calibrator
+from labelwise.config import IndexConfig, LinearTreeConfig, RankerConfig, TfidfConfig
+from labelwise.data import Dataset
+from labelwise.data.names import label_list
+from labelwise.errors import DataError, StorageError, UsageError
+from labelwise.features.tfidf import Tfidf
+from labelwise.index import build_tree, embed_labels
+from labelwise.predictions import Predictions
+from labelwise.rank.linear import Features
+from labelwise.rank.predict import BeamSearch
+from labelwise.rank.tree import TrainedTree, train_tree
+from labelwise.run import RunDirectory
+from labelwise.types import Csr, OnEvent
+
+_KIND = "linear-tree"
+
+
+class LinearTree:
+    """Labels for texts, or for rows of features, by a tree of linear models: Parabel, XR-Linear and their kin.
+
+    >>> model = LinearTree().fit(train.texts, train.Y, label_names=train.labels)
+    >>> model.predict(["council regulation on fishing quotas"], top_k=3)[0]
+    [('fishery management', 0.91), ...]
+    """
+
+    tfidf_: Tfidf | None
+    """None if the model was fitted on features."""
+    labels_: list[str]
+    trees_: tuple[TrainedTree, ...]
+    calibrator_: Calibrator | None
+    """None if there was nothing to calibrate on: scores are then the trees' own."""
+
+    def __init__(self, config: LinearTreeConfig | None = None) -> None:
+        self.config = config or LinearTreeConfig()
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(
+        self,
+        texts_or_X: Sequence[str] | Csr,
+        labels_or_Y: Sequence[Sequence[str]] | Csr,
+        *,
+        label_names: Sequence[str] | None = None,
+        validation: Dataset | None = None,
+        run_dir: Path | str | None = None,
+        on_event: OnEvent | None = None,
+    ) -> Self:
+        """Train on texts, or on features, with lists of label names, or with a label matrix.
+
+        Parameters
+        ----------
+        texts_or_X
+            (n_docs,) texts or (n_docs, n_features) sparse features.
+        labels_or_Y
+            (n_docs,) lists of label names or (n_docs, n_labels) 0/1 matrix.
+        label_names
+            (n_labels,) what the columns of a label matrix are called; their numbers if not given.
+        validation
+            Documents that scores are calibrated on, so that predictions are probabilities.
+        run_dir
+            Keep the stages' results there, and find them again.
+        """
+        config = _checked(self.config)
+        Y, self.labels_ = _targets(labels_or_Y, label_names)
+        with RunDirectory(run_dir, purpose="fit", on_event=on_event) if run_dir else nullcontext() as run:
+            hook = run.on_event if run else on_event
+            X = self._fit_features(texts_or_X, run, hook)
+            if X.shape[0] != Y.shape[0]:
+                raise DataError(f"there are {X.shape[0]} documents but {Y.shape[0]} rows of labels; they must match")
+            features = Features.of(X, bias=config.ranker.bias)
+
+            def train(seed: int) -> TrainedTree:
+                index = replace(config.index, seed=seed, threads=config.threads)
+                Z = embed_labels(Y, X, normalize_documents=index.normalize_documents, threads=config.threads)
+                tree = build_tree(Z, index, on_event=hook)
+                return train_tree(features, Y, tree, config, seed=seed, on_event=hook)
+
+            def kept(seed: int) -> TrainedTree:
+                if run is None:
+                    return train(seed)
+                inputs = {"config": replace(config, n_trees=1, seed=seed), "X": X, "Y": Y}
+                return run.stage(
+                    "tree", inputs=inputs, compute=partial(train, seed), save=TrainedTree.save, load=TrainedTree.load
+                )
+
+            trees = [kept(config.seed + number) for number in range(config.n_trees)]
+            self.trees_ = tuple(trees)
+            self.n_features_ = X.shape[1]
+            self.calibrator_ = None
+            self._searches = self._make_searches()
+            if validation is not None:
+                self.calibrate(validation, on_event=hook)
+        return self
+
+    def _fit_features(self, texts_or_X: Any, run: RunDirectory | None, on_event: OnEvent | None) -> Csr:
+        if sp.issparse(texts_or_X):
+            self.tfidf_ = None
+            return _canonical(texts_or_X)
+        config = replace(self.config.tfidf, threads=self.config.threads)
+        if run is None:
+            self.tfidf_ = Tfidf(config)
+            return self.tfidf_.fit_transform(texts_or_X, on_event=on_event)
+        texts = list(texts_or_X)
+        self.tfidf_ = run.stage(
+            "tfidf",
+            inputs={"config": config, "texts": texts},
+            compute=lambda: Tfidf(config).fit(texts, on_event=on_event),
+            save=Tfidf.save,
+            load=Tfidf.load,
+        )
+        return self.tfidf_.transform(texts, on_event=on_event)
+
+    def calibrate(self, validation: Dataset, *, on_event: OnEvent | None = None) -> Self:
+        """Learn what scores mean from documents that the model was not trained on."""
+        self.calibrator_ = None
+        known = validation.with_labels(self.labels_)
+        source = known.texts if self.tfidf_ is not None else known.features
+        if source is None:
+            raise DataError(
+                "the validation data lack what the model reads: texts, or features if it was fitted on those"
+            )
+        found = self.predict(source, top_k=20, on_event=on_event).matrix
+        # Columns that only the validation data have cannot be predicted.
+        self.calibrator_ = Calibrator.fit(found, known.Y[:, : len(self.labels_)])
+        return self
+
+    # ------------------------------------------------------------------ using
+
+    def predict(
+        self,
+        texts_or_X: Sequence[str] | Csr,
+        top_k: int = 10,
+        *,
+        min_probability: float = 0.0,
+        ids: Sequence[str] | None = None,
+        on_event: OnEvent | None = None,
+    ) -> Predictions:
+        """The best labels of each document, with probabilities if the model is calibrated.
+
+        Parameters
+        ----------
+        texts_or_X
+            Texts or features, as the model was fitted on.
+        min_probability
+            Leave out labels below this: a document may then have no label at all.
+        ids
+            The documents' own ids, passed on to the predictions.
+        """
+        config, searches = self.config, self._fitted()
+        documents = Features.of(self._features(texts_or_X, on_event), bias=config.ranker.bias)
+        wanted = top_k if len(searches) == 1 else 2 * top_k
+        parts = [
+            search.top(documents, beam=config.beam, top_k=wanted, threads=config.threads, on_event=on_event)
+            for search in searches
+        ]
+        matrix = parts[0]
+        if len(parts) > 1:
+            matrix = sp.csr_array(sum(parts[1:], start=parts[0]) * np.float32(1 / len(parts)))
+            matrix.sort_indices()
+        if self.calibrator_ is not None:
+            matrix = self.calibrator_.transform_matrix(matrix)
+        if min_probability > 0:
+            matrix = _at_least(matrix, min_probability)
+        predictions = Predictions(matrix, self.labels_, ids)
+        return predictions if len(parts) == 1 else predictions.top_k(top_k)
+
+    def _features(self, texts_or_X: Any, on_event: OnEvent | None) -> Csr:
+        if not sp.issparse(texts_or_X):
+            if self.tfidf_ is None:
+                raise UsageError("this model was fitted on features, not on texts; pass a sparse matrix of features")
+            return self.tfidf_.transform(texts_or_X, on_event=on_event)
+        X = _canonical(texts_or_X)
+        if X.shape[1] != self.n_features_:
+            raise DataError(f"X has {X.shape[1]} columns but the model was fitted on {self.n_features_} features")
+        return X
+
+    def _make_searches(self) -> list[BeamSearch]:
+        return [tree.search(self.n_features_, self.config) for tree in self.trees_]
+
+    def _fitted(self) -> list[BeamSearch]:
+        if not hasattr(self, "trees_"):
+            raise UsageError("this LinearTree is not fitted yet; call fit, or load a saved one")
+        return self._searches
+
+    # ------------------------------------------------------------------ keeping
+
+    def save(self, path: Path | str) -> None:
+        """Write a self-contained folder from which `load` makes the same model."""
+        self._fitted()
+        with storage.atomic_folder(path, overwrite=True) as folder:
+            broken = any("\n" in name or "\r" in name for name in self.labels_)
+            lines = (storage.to_json(name) if broken else name for name in self.labels_)
+            names = folder / ("labels.jsonl" if broken else "labels.txt")
+            names.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+            if self.tfidf_ is not None:
+                self.tfidf_.save(folder / "tfidf")
+            for number, tree in enumerate(self.trees_):
+                tree.save(folder / f"tree-{number}")
+            if self.calibrator_ is not None:
+                self.calibrator_.save(folder / "calibration.json")
+            about = {"config": self.config, "n_features": self.n_features_, "n_labels": len(self.labels_)}
+            storage.write_description(folder, kind=_KIND, config=about)
+
+    @classmethod
+    def load(cls, path: Path | str, *, verify: bool = True) -> Self:
+        """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
+        path = Path(path)
+        about = storage.read_description(path, kind=_KIND)["config"]
+        saved = about["config"]
+        parts = {"tfidf": TfidfConfig, "index": IndexConfig, "matcher": RankerConfig, "ranker": RankerConfig}
+        nested: dict[str, Any] = {name: storage.restore(part, saved[name], path) for name, part in parts.items()}
+        self = cls(storage.restore(LinearTreeConfig, {**saved, **nested}, path))
+        names = label_list(path)
+        if names is None or len(names) != about["n_labels"]:
+            raise StorageError(f"{path} lacks its {about['n_labels']} label names; copy or make it again")
+        self.labels_, self.n_features_ = names, about["n_features"]
+        self.tfidf_ = Tfidf.load(path / "tfidf") if (path / "tfidf").is_dir() else None
+        self.trees_ = tuple(TrainedTree.load(path / f"tree-{i}", verify=verify) for i in range(self.config.n_trees))
+        calibration = path / "calibration.json"
+        self.calibrator_ = Calibrator.load(calibration) if calibration.is_file() else None
+        self._searches = self._make_searches()
+        return self
+
+
+def _targets(labels_or_Y: Any, names: Sequence[str] | None) -> tuple[Csr, list[str]]:
+    """A 0/1 matrix with sorted indices, and the names of its columns."""
+    if sp.issparse(labels_or_Y):
+        Y = _canonical(labels_or_Y).copy()
+        Y.eliminate_zeros()
+        Y.data[:] = 1
+        labels = [str(i) for i in range(Y.shape[1])] if names is None else list(names)
+        if len(labels) != Y.shape[1]:
+            raise DataError(f"Y has {Y.shape[1]} columns but there are {len(labels)} label names")
+    else:
+        column: dict[str, int] = {name: i for i, name in enumerate(names or ())}
+        rows = [_row(labels, number) for number, labels in enumerate(labels_or_Y)]
+        indices = np.array([column.setdefault(name, len(column)) for row in rows for name in row], np.int32)
+        indptr = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int32)
+        Y = sp.csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=(len(rows), len(column)))
+        Y.sum_duplicates()
+        Y.data[:] = 1
+        labels = list(column)
+    if not Y.nnz:
+        raise DataError("no document has a label; there is nothing to learn")
+    return Y, labels
+
+
+def _row(labels: Iterable[str], number: int) -> list[str]:
+    if isinstance(labels, str):
+        raise DataError(f"the labels of document {number} are one string; give a list of label names for each document")
+    return list(labels)
+
+
+def _canonical(matrix: Any) -> Csr:
+    """CSR with sorted, distinct indices and float32 values; the input is left as it was."""
+    X = sp.csr_array(matrix)
+    if X.dtype != np.float32:
+        X = X.astype(np.float32)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _at_least(matrix: Csr, least: float) -> Csr:
+    kept = matrix.data >= least
+    counts: npt.NDArray[np.int64] = np.concatenate(([0], np.cumsum(kept)))
+    return sp.csr_array((matrix.data[kept], matrix.indices[kept], counts[matrix.indptr]), shape=matrix.shape)
+
+
+def _checked(config: LinearTreeConfig) -> LinearTreeConfig:
+    if config.n_trees < 1 or config.beam < 1:
+        raise UsageError(f"n_trees is {config.n_trees} and beam is {config.beam}; both must be at least 1")
+    if config.matcher.bias != config.ranker.bias:
+        raise UsageError("matcher.bias and ranker.bias differ; one constant feature serves both")
+    return config

@@ -1,0 +1,216 @@
+"""Trains the linear models of one level of the tree: a block for every parent, in parallel, within a memory budget."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelwise.config import RankerConfig
+from labelwise.engine.threads import MemoryBudget, map_in_order
+from labelwise.errors import DataError, UsageError
+from labelwise.events import Task
+from labelwise.kernels.solver import HINGE, LANES, LOGISTIC, SQUARED_HINGE, gather_rows, solve_block
+from labelwise.kernels.weights import mark_labels
+from labelwise.rank.weights import LevelWeights, PrunedBlock
+from labelwise.types import Csr, Floats, OnEvent
+
+_LOSSES = {"squared-hinge": SQUARED_HINGE, "hinge": HINGE, "logistic": LOGISTIC}
+
+# Labels solved together. Wider blocks share more of a document's reading, narrower ones fit the cache; a multiple of
+# sixteen leaves no remainder to the vector loops.
+BLOCK_WIDTH = 64
+DEFAULT_BUDGET = 1 << 30
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """What models are trained on: sparse features, dense ones beside them, and the constant one for the bias."""
+
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.uint32]
+    data: npt.NDArray[np.float32]
+    n_features: int
+    dense: npt.NDArray[np.float32]
+    """(n_docs, n_dense), the constant last."""
+
+    @classmethod
+    def of(cls, X: Csr, dense: Floats | None = None, *, bias: float = 1.0) -> Features:
+        """Features of documents; the sparse ones are not copied where their types allow."""
+        if dense is not None and len(dense) != X.shape[0]:
+            raise DataError(f"there are {len(dense)} dense rows but X has {X.shape[0]}; they must match one to one")
+        if not np.isfinite(X.data).all() or (dense is not None and not np.isfinite(dense).all()):
+            raise DataError("X holds values that are not numbers (nan or inf); clean the features first")
+        constant = np.full((X.shape[0], 1), bias, np.float32)
+        return cls(
+            indptr=X.indptr.astype(np.int64, copy=False),
+            indices=X.indices.astype(np.int32, copy=False).view(np.uint32),
+            data=X.data.astype(np.float32, copy=False),
+            n_features=X.shape[1],
+            dense=constant if dense is None else np.hstack((dense.astype(np.float32, copy=False), constant)),
+        )
+
+    @property
+    def n_docs(self) -> int:
+        """Number of documents."""
+        return len(self.indptr) - 1
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Some children of one parent, trained together."""
+
+    parent: int
+    first: int
+    last: int
+
+
+class LevelTrainer:
+    """Trains the models of all children of a level."""
+
+    def __init__(
+        self,
+        features: Features,
+        Y: Csr,
+        parents: npt.NDArray[np.int32],
+        config: RankerConfig,
+        *,
+        seed: int = 0,
+        threads: int | None = None,
+        budget: int = DEFAULT_BUDGET,
+        document_costs: Floats | None = None,
+    ) -> None:
+        """Store what is trained on.
+
+        Parameters
+        ----------
+        Y : (n_docs, n_children) which children, labels or nodes, a document has
+        parents : (n_children,) the parent of each child
+        budget : bytes that pieces of work in progress may take together
+        document_costs : (n_docs,) factors of the cost, 1 for all if not given
+        """
+        self.features, self.Y, self.parents, self.config = features, Y, parents, _checked(config)
+        self.seed, self.threads, self.budget = seed, threads, MemoryBudget(budget)
+        self.n_parents = int(parents.max(initial=-1)) + 1
+        order = np.argsort(parents, kind="stable")
+        self.child_indptr = np.concatenate(([0], np.cumsum(np.bincount(parents, minlength=self.n_parents)))).astype(
+            np.int64
+        )
+        self.child_ids = order.astype(np.int32)
+        self.places = np.empty(len(parents), np.int32)
+        self.places[order] = np.arange(len(parents)) - np.repeat(self.child_indptr[:-1], np.diff(self.child_indptr))
+        self.document_costs = document_costs
+        self._local = threading.local()
+
+    def fit(
+        self, teacher: Csr, matcher: Csr | None = None, *, name: str = "training", on_event: OnEvent | None = None
+    ) -> LevelWeights:
+        """Train all models.
+
+        Parameters
+        ----------
+        teacher : (n_docs, n_parents) documents of each parent, solved first
+        matcher : (n_docs, n_parents) further documents of each parent, all of them negative or in `teacher` too;
+            they join when the others are solved, so that most of them are only looked at
+        """
+        teacher_docs, matcher_docs = _by_parent(teacher), None if matcher is None else _by_parent(matcher)
+        pieces = []
+        for parent in range(self.n_parents):
+            n = int(self.child_indptr[parent + 1] - self.child_indptr[parent])
+            n_parts = -(-n // BLOCK_WIDTH) if n > 1.5 * BLOCK_WIDTH else 1
+            borders = np.linspace(0, n, n_parts + 1).astype(int)
+            pieces += [_Piece(parent, int(a), int(b)) for a, b in pairwise(borders)]
+
+        def documents(piece: _Piece) -> tuple[npt.NDArray[np.int64], int]:
+            """Documents of a piece, the teacher's first, and how many those are."""
+            rows = teacher_docs[piece.parent]
+            if matcher_docs is None:
+                return rows, len(rows)
+            more = np.setdiff1d(matcher_docs[piece.parent], rows, assume_unique=True)
+            return np.concatenate((rows, more)), len(rows)
+
+        with Task(on_event, name, total=len(self.parents), unit="models") as task:
+
+            def solve(piece: _Piece) -> PrunedBlock:
+                block = self._solve(piece, *documents(piece))
+                task.advance(piece.last - piece.first)
+                return block
+
+            # The largest first, so that no thread is left alone with one at the end.
+            work = [len(teacher_docs[piece.parent]) * (piece.last - piece.first) for piece in pieces]
+            order = np.argsort([-size for size in work], kind="stable").tolist()
+            solved = dict(zip(order, map_in_order(solve, [pieces[i] for i in order], self.threads), strict=True))
+        parts: list[list[PrunedBlock]] = [[] for _ in range(self.n_parents)]
+        for i, piece in enumerate(pieces):
+            parts[piece.parent].append(solved.pop(i))
+        return LevelWeights.join([PrunedBlock.beside(part) for part in parts], self.child_indptr, self.child_ids)
+
+    def _solve(self, piece: _Piece, rows: npt.NDArray[np.int64], n_teacher: int) -> PrunedBlock:
+        config, n_children = self.config, piece.last - piece.first
+        width = n_children + -n_children % LANES
+        n_dense = self.features.dense.shape[1]
+        nnz = int((self.features.indptr[rows + 1] - self.features.indptr[rows]).sum())
+        n_local = min(nnz, self.features.n_features)
+        with self.budget.hold(
+            8 * nnz + 4 * width * (n_local + n_dense) + 5 * width * len(rows) + 4 * n_dense * len(rows)
+        ):
+            *sparse, features = self._gather(rows)
+            dense = self.features.dense[rows]
+            signs = np.zeros((len(rows), width), np.int8)
+            signs[:, :n_children] = -1
+            mark_labels(
+                self.Y.indptr, self.Y.indices, rows, self.parents, self.places - piece.first, piece.parent, signs
+            )
+            costs = np.empty((len(rows), 2), np.float32)
+            costs[:] = (config.cost * config.positive_weight, config.cost)
+            if self.document_costs is not None:
+                costs *= np.asarray(self.document_costs, np.float32)[rows, None]
+            alpha = np.zeros((len(rows), width), np.float32)
+            W = np.zeros((len(features) + n_dense, width), np.float32)
+            # The seed is the piece's own, never the thread's.
+            seed = (self.seed * 1_000_003 + piece.parent) * 1_000_003 + piece.first + 1
+            for n in dict.fromkeys((n_teacher, len(rows))):
+                if n:
+                    part = (sparse[0][: n + 1], sparse[1], sparse[2], dense[:n])
+                    stop = (np.float32(config.tolerance), config.max_sweeps)
+                    solve_block(part, signs[:n], costs[:n], _LOSSES[config.loss], stop, seed % (1 << 62), alpha[:n], W)
+            return PrunedBlock.prune(
+                W[:, :n_children],
+                features,
+                n_dense=n_dense,
+                threshold=config.threshold,
+                most=config.max_weights,
+                half=config.half_precision,
+            )
+
+    def _gather(self, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
+        """The documents' sparse rows over local features, and these features."""
+        if not hasattr(self._local, "place"):
+            self._local.place = np.full(self.features.n_features, -1, np.int32)
+        gathered: tuple[Any, ...] = gather_rows(
+            self.features.indptr, self.features.indices, self.features.data, rows, self._local.place
+        )
+        return gathered
+
+
+def _by_parent(M: Csr) -> list[npt.NDArray[np.int64]]:
+    """The documents of each column, ascending."""
+    columns = M.T.tocsr()
+    return [columns.indices[a:b].astype(np.int64) for a, b in pairwise(columns.indptr)]
+
+
+def _checked(config: RankerConfig) -> RankerConfig:
+    for name in ("cost", "positive_weight", "tolerance"):
+        if not getattr(config, name) > 0:
+            raise UsageError(f"{name} is {getattr(config, name)}; it must be above 0")
+    if config.max_sweeps < 1:
+        raise UsageError(f"max_sweeps is {config.max_sweeps}; it must be at least 1")
+    if config.threshold < 0:
+        raise UsageError(f"threshold is {config.threshold}; it must be 0 or more")
+    if config.max_weights is not None and config.max_weights < 1:
+        raise UsageError(f"max_weights is {config.max_weights}; it must be at least 1, or None for no limit")
+    return config

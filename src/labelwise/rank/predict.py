@@ -1,0 +1,114 @@
+"""Beam search over trained levels: the best labels of every document."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from labelwise.engine.threads import map_in_order
+from labelwise.errors import UsageError
+from labelwise.events import Task
+from labelwise.kernels.beam import HINGE, RAW, SIGMOID, keep_best, score_children
+from labelwise.rank.linear import Features
+from labelwise.rank.weights import LevelWeights
+from labelwise.types import Csr, OnEvent
+
+Combine: TypeAlias = Literal["l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge", "sigmoid", "ranker-only"]
+"""How scores along the path become one: the product of exp(-max(0, 1 - s)^p) or of sigmoids, or the label's own score
+alone, the others only choosing the clusters (the paper's sigma)."""
+
+# A batch's scores should stay in the cache's reach, its documents outnumber the clusters.
+_SCORES_PER_BATCH = 1 << 21
+_TRANSFORMS = {"sigmoid": (SIGMOID, 0), **{f"l{power}-hinge": (HINGE, power) for power in (1, 2, 3, 4)}}
+
+
+class BeamSearch:
+    """Finds the best leaves below a root. May be used from any number of threads."""
+
+    def __init__(self, levels: Sequence[LevelWeights], *, n_features: int, combine: Combine = "l3-hinge") -> None:
+        if combine not in get_args(Combine):
+            raise UsageError(f"unknown combine {combine!r}; there are: {', '.join(get_args(Combine))}")
+        self.levels, self.n_features, self.combine = list(levels), n_features, combine
+        self._arrays = [
+            tuple(
+                array.view(np.uint16) if array.dtype == np.float16 else array for array in level.to_arrays("").values()
+            )
+            for level in self.levels
+        ]
+        self._largest = [int(np.diff(level.child_indptr).max(initial=1)) for level in self.levels]
+        self._local = threading.local()
+
+    def top(
+        self,
+        documents: Features,
+        *,
+        beam: int,
+        top_k: int,
+        threads: int | None = None,
+        on_event: OnEvent | None = None,
+    ) -> Csr:
+        """The best `top_k` leaves of each document with their scores.
+
+        Scores are between 0 and 1, except those of "ranker-only". Entries of a row are in order of their columns.
+
+        Returns
+        -------
+        Y_pred : (n_docs, n_leaves) float32
+        """
+        if beam < 1 or top_k < 1:
+            raise UsageError(f"beam is {beam} and top_k is {top_k}; both must be at least 1")
+        n_docs, n_leaves = documents.n_docs, self.levels[-1].n_children
+        width = max(
+            min(beam, level.n_parents) * largest for level, largest in zip(self.levels, self._largest, strict=True)
+        )
+        size = max(1, _SCORES_PER_BATCH // width)
+        borders = [(start, min(start + size, n_docs)) for start in range(0, n_docs, size)]
+
+        def search(border: tuple[int, int]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+            return self._search(documents, *border, beam, min(top_k, n_leaves))
+
+        parts = []
+        with Task(on_event, "predicting", total=n_docs) as task:
+            for part in map_in_order(search, borders, threads):
+                parts.append(part)
+                task.advance(len(part[0]))
+        labels = np.concatenate([np.empty((0, min(top_k, n_leaves)), np.int32), *(part[0] for part in parts)])
+        scores = np.concatenate([np.empty((0, min(top_k, n_leaves)), np.float32), *(part[1] for part in parts)])
+        return _matrix(labels, scores, n_leaves)
+
+    def _search(self, documents: Features, start: int, stop: int, beam: int, top_k: int) -> tuple[Any, Any]:
+        indptr = documents.indptr[start : stop + 1]
+        rows = (indptr, documents.indices, documents.data, documents.dense[start:stop])
+        best = np.zeros((stop - start, 1), np.int32)
+        scores = np.zeros((stop - start, 1), np.float32)
+        if not hasattr(self._local, "table"):
+            self._local.table = np.full(self.n_features, -1, np.int32)
+        for depth, (arrays, largest) in enumerate(zip(self._arrays, self._largest, strict=True)):
+            last = depth == len(self.levels) - 1
+            n_best = top_k if last else min(beam, self.levels[depth].n_children)
+            kind, power = _TRANSFORMS.get(self.combine, (RAW, 0) if last else (HINGE, 3))
+            alone = last and self.combine == "ranker-only"
+            children = np.empty((stop - start, best.shape[1] * largest), np.float32)
+            score_children(arrays, rows, best, scores, (kind, power, alone), self._local.table, children)
+            next_best = np.empty((stop - start, n_best), np.int32)
+            next_scores = np.empty((stop - start, n_best), np.float32)
+            keep_best(arrays, best, children, next_best, next_scores)
+            best, scores = next_best, next_scores
+        return best, scores if self.combine == "ranker-only" else np.exp(scores)
+
+
+def _matrix(labels: npt.NDArray[np.int32], scores: npt.NDArray[np.float32], n_leaves: int) -> Csr:
+    """Top-k lists as CSR rows with sorted indices."""
+    found = labels >= 0
+    order = np.argsort(np.where(found, labels, n_leaves), axis=1, kind="stable")
+    labels, scores = np.take_along_axis(labels, order, 1), np.take_along_axis(scores, order, 1)
+    found = labels >= 0
+    indptr = np.concatenate(([0], np.cumsum(found.sum(axis=1))))
+    index = np.int32 if indptr[-1] < 1 << 31 else np.int64
+    Y_pred = Csr((scores[found], labels[found].astype(index), indptr.astype(index)), shape=(len(labels), n_leaves))
+    Y_pred.has_sorted_indices = Y_pred.has_canonical_format = True
+    return Y_pred

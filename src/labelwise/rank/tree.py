@@ -1,0 +1,99 @@
+"""A tree of linear models: trained level by level from the root, searched by a beam."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelwise import storage
+from labelwise.config import LinearTreeConfig
+from labelwise.errors import StorageError
+from labelwise.index.tree import Tree
+from labelwise.rank.linear import Features, LevelTrainer
+from labelwise.rank.negatives import matcher_aware, teacher_forcing
+from labelwise.rank.predict import BeamSearch
+from labelwise.rank.weights import LevelWeights
+from labelwise.types import Csr, OnEvent
+
+_KIND = "linear tree levels"
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedTree:
+    """The label tree and the models of its nodes."""
+
+    tree: Tree
+    levels: tuple[LevelWeights, ...]
+    """`levels[t]` holds the models of the nodes at depth t + 1; the last are the labels'."""
+
+    def search(self, n_features: int, config: LinearTreeConfig) -> BeamSearch:
+        """What predicts with it."""
+        return BeamSearch(self.levels, n_features=n_features, combine=config.combine)
+
+    def save(self, path: Path | str) -> None:
+        """Write a folder that `load` reads."""
+        with storage.atomic_folder(path, overwrite=True) as folder:
+            self.tree.save(folder / "index")
+            arrays = {
+                name: array for t, level in enumerate(self.levels) for name, array in level.to_arrays(f"{t}.").items()
+            }
+            storage.save(folder / "ranker", kind=_KIND, config={"n_levels": len(self.levels)}, arrays=arrays)
+
+    @classmethod
+    def load(cls, path: Path | str, *, verify: bool = True) -> Self:
+        """Read what `save` wrote; weights are mapped, not copied."""
+        path = Path(path)
+        tree = Tree.load(path / "index", verify=verify)
+        saved = storage.load(path / "ranker", kind=_KIND, verify=verify)
+        try:
+            levels = tuple(LevelWeights.from_arrays(saved.arrays, f"{t}.") for t in range(saved.config["n_levels"]))
+        except KeyError as err:
+            raise StorageError(f"{path / 'ranker'} lacks {err}; copy or make it again") from err
+        if len(levels) != tree.depth or levels[-1].n_children != tree.n_labels:
+            raise StorageError(f"{path}: the index and the ranker do not belong together; copy or make them again")
+        return cls(tree, levels)
+
+
+def train_tree(
+    features: Features,
+    Y: Csr,
+    tree: Tree,
+    config: LinearTreeConfig,
+    *,
+    seed: int = 0,
+    on_event: OnEvent | None = None,
+) -> TrainedTree:
+    """Train the models of every level, from the root down.
+
+    Parameters
+    ----------
+    features : of the n_docs training documents
+    Y : (n_docs, n_labels)
+    """
+    nodes = [Y]  # which nodes of each level a document has, from the labels up
+    for level in range(tree.depth - 1, 0, -1):
+        nodes.append(teacher_forcing(nodes[-1], tree.parents[level], tree.n_nodes(level)))
+    nodes.append(sp.csr_array(np.ones((Y.shape[0], 1), np.float32)))
+    nodes.reverse()  # nodes[t]: the nodes at depth t
+    levels: list[LevelWeights] = []
+    for level in range(tree.depth):
+        last = level == tree.depth - 1
+        stage = config.ranker if last else config.matcher
+        trainer = LevelTrainer(
+            features, nodes[level + 1], tree.parents[level], stage, seed=seed + level, threads=config.threads
+        )
+        teacher, matcher = nodes[level], None
+        if level > 0 and stage.negatives != "teacher":
+            search = BeamSearch(levels, n_features=features.n_features, combine="l3-hinge")
+            found = search.top(features, beam=config.beam, top_k=config.beam, threads=config.threads, on_event=on_event)
+            matcher = matcher_aware(found, config.beam)
+            if stage.negatives == "matcher":
+                # Its own positives a label always has: only the negatives are the matcher's.
+                teacher = teacher.multiply(matcher).tocsr()
+        name = "training the labels" if last else f"training level {level + 1} of {tree.depth}"
+        levels.append(trainer.fit(teacher, matcher, name=name, on_event=on_event))
+    return TrainedTree(tree, tuple(levels))
