@@ -149,10 +149,10 @@ def _hinge_steps(scores, signs, square, cost, squared, idle, alpha_out, steps_ou
             projected = min(gradient, _ZERO)
         elif old >= limit:
             projected = max(gradient, _ZERO)
-        lowest_out[c] = min(lowest_out[c], projected)
-        highest_out[c] = max(highest_out[c], projected)
         if signs[c] == 0:
             projected = _ZERO
+        lowest_out[c] = min(lowest_out[c], projected)
+        highest_out[c] = max(highest_out[c], projected)
         if abs(projected) < idle:
             new = old
         alpha_out[c] = new
