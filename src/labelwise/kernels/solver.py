@@ -318,6 +318,7 @@ def solve_block(features, signs, costs, loss, stop, seed, alpha_out, W_out):
     n_visible = n_docs
     labels = np.arange(n_labels)  # the labels still worked on
     W, alpha, sign = W_out, alpha_out, signs  # of these labels only
+    apart = False  # whether these are copies
     settled = np.zeros(n_labels, np.bool_)  # converged with all documents looked at
     spread = np.empty(n_labels, np.float32)
     useful = np.ones(n_docs, np.bool_)
@@ -345,7 +346,7 @@ def solve_block(features, signs, costs, loss, stop, seed, alpha_out, W_out):
                 settled[labels[c]] = spread[c] <= tolerance
         if 4 * (still.size + (-still.size % LANES)) <= 3 * labels.size or still.size == 0:
             # Labels that have converged leave the block, once that makes it a quarter smaller.
-            if labels.size < n_labels:
+            if apart:
                 _put_columns(W, labels, W_out)
                 _put_columns(alpha, labels, alpha_out)
             labels = _filled(labels, still)
@@ -353,13 +354,14 @@ def solve_block(features, signs, costs, loss, stop, seed, alpha_out, W_out):
                 # All agree with the documents they still looked at: ask the others once more.
                 open_labels = np.flatnonzero(~settled)
                 if open_labels.size == 0:
-                    labels = open_labels
+                    apart = False
                     break
                 labels = _filled(np.arange(n_labels), open_labels)
                 n_visible = n_docs
-                W, alpha, sign = _columns_of(W_out, labels), _columns_of(alpha_out, labels), _columns_of(signs, labels)
-                continue
             W, alpha, sign = _columns_of(W_out, labels), _columns_of(alpha_out, labels), _columns_of(signs, labels)
+            apart = True
+            if still.size == 0:
+                continue
         if loss != LOGISTIC:
             # Documents that no label can learn from go behind the others.
             kept = 0
@@ -369,7 +371,7 @@ def solve_block(features, signs, costs, loss, stop, seed, alpha_out, W_out):
                     order[at], order[kept] = order[kept], i
                     kept += 1
             n_visible = max(kept, 1)
-    if 0 < labels.size < n_labels:
+    if apart:
         _put_columns(W, labels, W_out)
         _put_columns(alpha, labels, alpha_out)
     return n_sweeps
