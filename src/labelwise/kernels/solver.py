@@ -18,7 +18,7 @@ LANES = 8
 IDLE = np.float32(0.1)  # share of the tolerance below which a step is not worth the writing
 
 _FAST = {"contract", "nsz", "arcp"}  # no reassociation: the result is the same on every machine with FMA
-_ZERO, _ONE = np.float32(0), np.float32(1)
+_ZERO, _ONE, _LEAST = np.float32(0), np.float32(1), np.float32(1e-30)
 
 
 @njit(cache=True, nogil=True)
@@ -143,7 +143,8 @@ def _hinge_steps(scores, signs, square, cost, squared, idle, alpha_out, steps_ou
         limit = limit_pos if positive else limit_neg
         old = alpha_out[c]
         gradient = y * scores[c] - _ONE + diagonal * old
-        new = min(max(old - gradient / (square + diagonal), _ZERO), limit)
+        curve = max(square + diagonal, _LEAST)  # above 0 for an empty document too
+        new = min(max(old - gradient / curve, _ZERO), limit)
         projected = gradient
         if old <= _ZERO:
             projected = min(gradient, _ZERO)
@@ -178,10 +179,9 @@ def _logistic_steps(scores, signs, square, cost, alpha_out, steps_out, lowest_ou
         old = np.float64(alpha_out[c])
         if old <= 0.0:
             old = np.float64(min(0.001 * limit, 1e-8))
+        old = min(old, limit * (1.0 - 1e-9))  # rounding may have carried it to the limit
         a, b = np.float64(square), np.float64(y * scores[c])
         gradient = b + np.log(old / (limit - old))
-        lowest_out[c] = min(lowest_out[c], np.float32(gradient))
-        highest_out[c] = max(highest_out[c], np.float32(gradient))
         # z is the smaller of the two shares; its own linear term changes sign with the choice
         flip = b + 0.5 * a * (limit - 2.0 * old) < 0.0
         sign = -1.0 if flip else 1.0
@@ -197,7 +197,11 @@ def _logistic_steps(scores, signs, square, cost, alpha_out, steps_out, lowest_ou
             moved = z - slope / curve
             z = 0.1 * z if moved <= 0.0 else min(moved, limit * (1.0 - 1e-9))
         new = limit - z if flip else z
-        steps_out[c] = np.float32((new - np.float64(alpha_out[c])) * y)
+        step = np.float32(new) - alpha_out[c]
+        if step != _ZERO:  # a gradient that rounding keeps from being followed does not count
+            lowest_out[c] = min(lowest_out[c], np.float32(gradient))
+            highest_out[c] = max(highest_out[c], np.float32(gradient))
+        steps_out[c] = step * np.float32(y)
         alpha_out[c] = np.float32(new)
     return True
 
