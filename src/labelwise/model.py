@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from labelwise import storage
 from labelwise.calibrate import Calibrator
+from labelwise.card import render_card
 from labelwise.config import IndexConfig, LinearTreeConfig, RankerConfig, TfidfConfig
 from labelwise.data import Dataset
 from labelwise.data.names import label_list
@@ -45,6 +46,8 @@ class LinearTree:
     trees_: tuple[TrainedTree, ...]
     calibrator_: Calibrator | None
     """None if there was nothing to calibrate on: scores are then the trees' own."""
+    report_: dict[str, Any]
+    """What the model card tells of training: sizes, and what whoever trained it adds (see `labelwise.card`)."""
 
     def __init__(self, config: LinearTreeConfig | None = None) -> None:
         self.config = config or LinearTreeConfig()
@@ -103,6 +106,7 @@ class LinearTree:
             self.trees_ = tuple(trees)
             self.n_features_ = X.shape[1]
             self.calibrator_ = None
+            self.report_ = {"documents": int(Y.shape[0]), "pairs": int(Y.nnz)}
             self._searches = self._make_searches()
             if validation is not None:
                 self.calibrate(validation, on_event=hook)
@@ -130,17 +134,20 @@ class LinearTree:
         """Learn what scores mean from documents that the model was not trained on."""
         self.calibrator_ = None
         known = validation.with_labels(self.labels_)
-        source = known.texts if self.tfidf_ is not None else known.features
-        if source is None:
-            raise DataError(
-                "the validation data lack what the model reads: texts, or features if it was fitted on those"
-            )
-        found = self.predict(source, top_k=20, on_event=on_event).matrix
+        found = self.predict(self.inputs(known), top_k=20, on_event=on_event).matrix
         # Columns that only the validation data have cannot be predicted.
         self.calibrator_ = Calibrator.fit(found, known.Y[:, : len(self.labels_)])
         return self
 
     # ------------------------------------------------------------------ using
+
+    def inputs(self, dataset: Dataset) -> list[str] | Csr:
+        """What the model reads of a data set: the texts, or the features if it was fitted on those."""
+        found = dataset.texts if self.tfidf_ is not None else dataset.features
+        if found is None:
+            kinds = ("texts", "features") if self.tfidf_ is not None else ("features", "texts")
+            raise DataError("the model was fitted on {}, but the data have only {}".format(*kinds))
+        return found
 
     def predict(
         self,
@@ -214,7 +221,9 @@ class LinearTree:
                 tree.save(folder / f"tree-{number}")
             if self.calibrator_ is not None:
                 self.calibrator_.save(folder / "calibration.json")
-            about = {"config": self.config, "n_features": self.n_features_, "n_labels": len(self.labels_)}
+            sizes = {"n_features": self.n_features_, "n_labels": len(self.labels_)}
+            about = {"config": self.config, **sizes, "report": self.report_}
+            (folder / "README.md").write_text(render_card(self), encoding="utf-8", newline="\n")
             storage.write_description(folder, kind=_KIND, config=about)
 
     @classmethod
@@ -229,7 +238,7 @@ class LinearTree:
         names = label_list(path)
         if names is None or len(names) != about["n_labels"]:
             raise StorageError(f"{path} lacks its {about['n_labels']} label names; copy or make it again")
-        self.labels_, self.n_features_ = names, about["n_features"]
+        self.labels_, self.n_features_, self.report_ = names, about["n_features"], about.get("report", {})
         self.tfidf_ = Tfidf.load(path / "tfidf") if (path / "tfidf").is_dir() else None
         self.trees_ = tuple(TrainedTree.load(path / f"tree-{i}", verify=verify) for i in range(self.config.n_trees))
         calibration = path / "calibration.json"
