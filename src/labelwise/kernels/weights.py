@@ -8,9 +8,6 @@ from numba import njit
 def prune_block(W, order, limits):
     """The weights of a block that reach their label's limit, row by row.
 
-    A row that keeps more than half of its weights keeps a place for every label, so that it can be read without
-    looking at the labels' numbers.
-
     Parameters
     ----------
     W : (n_local, n_labels) float32
@@ -28,11 +25,10 @@ def prune_block(W, order, limits):
     n_rows = 0
     for at in range(order.size):
         w = W[order[at]]
-        n_here = 0
+        before = n_entries
         for c in range(w.size):
-            n_here += (abs(w[c]) >= limits[c]) & (w[c] != 0)
-        n_entries += w.size if 2 * n_here > w.size else n_here
-        n_rows += n_here > 0
+            n_entries += (abs(w[c]) >= limits[c]) & (w[c] != 0)
+        n_rows += n_entries > before
     rows = np.empty(n_rows, np.int64)
     ends = np.empty(n_rows, np.uint32)
     children = np.empty(n_entries, np.uint32)
@@ -42,14 +38,10 @@ def prune_block(W, order, limits):
     for at in range(order.size):
         w = W[order[at]]
         before = entry
-        n_here = 0
         for c in range(w.size):
-            n_here += (abs(w[c]) >= limits[c]) & (w[c] != 0)
-        for c in range(w.size):
-            kept = abs(w[c]) >= limits[c] and w[c] != 0
-            if kept or 2 * n_here > w.size:
+            if abs(w[c]) >= limits[c] and w[c] != 0:
                 children[entry] = c
-                values[entry] = w[c] if kept else 0
+                values[entry] = w[c]
                 entry += 1
         if entry > before:
             rows[row] = order[at]

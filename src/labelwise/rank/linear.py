@@ -189,6 +189,10 @@ class LevelTrainer:
 
     def _gather(self, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
         """The documents' sparse rows over local features, and these features."""
+        all_features = self.features
+        if len(rows) == all_features.n_docs and (np.diff(rows) == 1).all():  # as at the root: nothing to renumber
+            used = np.arange(all_features.n_features, dtype=np.uint32)
+            return all_features.indptr, all_features.indices, all_features.data, used
         if not hasattr(self._local, "place"):
             self._local.place = np.full(self.features.n_features, -1, np.int32)
         gathered: tuple[Any, ...] = gather_rows(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from labelwise.engine.threads import map_in_order
 from labelwise.errors import UsageError
 from labelwise.events import Task
-from labelwise.kernels.beam import HINGE, RAW, SIGMOID, keep_best, score_children
+from labelwise.kernels.beam import HINGE, RAW, SIGMOID, collect, keep_best, make_buckets, score_children, spread_rows
 from labelwise.rank.linear import Features
 from labelwise.rank.weights import LevelWeights
 from labelwise.types import Csr, OnEvent
@@ -23,6 +23,8 @@ alone, the others only choosing the clusters (the paper's sigma)."""
 
 # A batch's scores should stay in the cache's reach, its documents outnumber the clusters.
 _SCORES_PER_BATCH = 1 << 21
+# Rows with weights for this share of a node's children are written out in full when a model is loaded.
+FULL_SHARE = 0.2
 _TRANSFORMS = {"sigmoid": (SIGMOID, 0), **{f"l{power}-hinge": (HINGE, power) for power in (1, 2, 3, 4)}}
 
 
@@ -40,6 +42,15 @@ class BeamSearch:
             for level in self.levels
         ]
         self._largest = [int(np.diff(level.child_indptr).max(initial=1)) for level in self.levels]
+        self._lookups = [
+            (
+                *make_buckets(level.row_indptr, level.row_feature, n_features),
+                *spread_rows(arrays, np.float32(FULL_SHARE)),
+            )
+            for level, arrays in zip(self.levels, self._arrays, strict=True)
+        ]
+        # A single parent's rows, the root's above all, are looked up by every document: their table stands ready.
+        self._standing = [_row_table(level, n_features) if level.n_parents == 1 else None for level in self.levels]
         self._local = threading.local()
 
     def top(
@@ -66,7 +77,7 @@ class BeamSearch:
             min(beam, level.n_parents) * largest for level, largest in zip(self.levels, self._largest, strict=True)
         )
         size = max(1, _SCORES_PER_BATCH // width)
-        borders = [(start, min(start + size, n_docs)) for start in range(0, n_docs, size)]
+        borders = [(start, min(start + size, n_docs)) for start in range(0, max(n_docs, 1), size)]
 
         def search(border: tuple[int, int]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
             return self._search(documents, *border, beam, min(top_k, n_leaves))
@@ -76,9 +87,15 @@ class BeamSearch:
             for part in map_in_order(search, borders, threads):
                 parts.append(part)
                 task.advance(len(part[0]))
-        labels = np.concatenate([np.empty((0, min(top_k, n_leaves)), np.int32), *(part[0] for part in parts)])
-        scores = np.concatenate([np.empty((0, min(top_k, n_leaves)), np.float32), *(part[1] for part in parts)])
-        return _matrix(labels, scores, n_leaves)
+        best = parts[0] if len(parts) == 1 else (np.concatenate(column) for column in zip(*parts, strict=True))
+        indptr, indices, data = collect(*best)
+        if indptr[-1] < 1 << 31:
+            indptr = indptr.astype(np.int32)
+        else:  # scipy wants one type for both
+            indices = indices.astype(np.int64)
+        Y_pred = Csr((data, indices, indptr), shape=(n_docs, n_leaves))
+        Y_pred.has_sorted_indices = Y_pred.has_canonical_format = True
+        return Y_pred
 
     def _search(self, documents: Features, start: int, stop: int, beam: int, top_k: int) -> tuple[Any, Any]:
         indptr = documents.indptr[start : stop + 1]
@@ -87,13 +104,16 @@ class BeamSearch:
         scores = np.zeros((stop - start, 1), np.float32)
         if not hasattr(self._local, "table"):
             self._local.table = np.full(self.n_features, -1, np.int32)
+        table = self._local.table
         for depth, (arrays, largest) in enumerate(zip(self._arrays, self._largest, strict=True)):
             last = depth == len(self.levels) - 1
             n_best = top_k if last else min(beam, self.levels[depth].n_children)
             kind, power = _TRANSFORMS.get(self.combine, (RAW, 0) if last else (HINGE, 3))
             alone = last and self.combine == "ranker-only"
             children = np.empty((stop - start, best.shape[1] * largest), np.float32)
-            score_children(arrays, rows, best, scores, (kind, power, alone), self._local.table, children)
+            standing = self._standing[depth]
+            lookup = (table if standing is None else standing, *self._lookups[depth])
+            score_children(arrays, rows, best, scores, (kind, power, alone), lookup, children)
             next_best = np.empty((stop - start, n_best), np.int32)
             next_scores = np.empty((stop - start, n_best), np.float32)
             keep_best(arrays, best, children, next_best, next_scores)
@@ -101,14 +121,8 @@ class BeamSearch:
         return best, scores if self.combine == "ranker-only" else np.exp(scores)
 
 
-def _matrix(labels: npt.NDArray[np.int32], scores: npt.NDArray[np.float32], n_leaves: int) -> Csr:
-    """Top-k lists as CSR rows with sorted indices."""
-    found = labels >= 0
-    order = np.argsort(np.where(found, labels, n_leaves), axis=1, kind="stable")
-    labels, scores = np.take_along_axis(labels, order, 1), np.take_along_axis(scores, order, 1)
-    found = labels >= 0
-    indptr = np.concatenate(([0], np.cumsum(found.sum(axis=1))))
-    index = np.int32 if indptr[-1] < 1 << 31 else np.int64
-    Y_pred = Csr((scores[found], labels[found].astype(index), indptr.astype(index)), shape=(len(labels), n_leaves))
-    Y_pred.has_sorted_indices = Y_pred.has_canonical_format = True
-    return Y_pred
+def _row_table(level: LevelWeights, n_features: int) -> npt.NDArray[np.int32]:
+    """The row of every feature in a level of one parent, -1 for none."""
+    table = np.full(n_features, -1, np.int32)
+    table[level.row_feature] = np.arange(len(level.row_feature), dtype=np.int32)
+    return table
