@@ -120,15 +120,13 @@ def test_labels_that_leave_and_documents_that_hide_do_not_move_the_optimum(loss)
     assert_best(block.solve(tolerance=1e-3, sweeps=3000))
 
 
-def test_a_block_asked_once_more_as_a_whole_keeps_what_it_learnt():
-    rng = np.random.default_rng(1)
-    worst = 0.0
-    for seed in range(5):
-        block = problem(seed, n_docs=25, n_features=8, n_labels=LANES, loss="hinge", costs=(2.0, 0.5))
-        block.X[:] *= rng.choice([0.3, 1, 4], (25, 1))
-        block = Block(block.X, block.dense, block.signs, block.costs, "hinge").solve(tolerance=1e-3, sweeps=3000)
-        worst = max(worst, (block.objective / best(block) - 1).max())
-    assert worst < RTOL
+@pytest.mark.parametrize("loss", ["squared-hinge", "hinge"])
+@pytest.mark.parametrize("seed", [0, 6, 17])
+def test_a_block_asked_once_more_as_a_whole_keeps_what_it_learnt(seed, loss):
+    # With one label, many documents hide, and all labels are asked again: none has settled yet.
+    block = problem(seed, n_docs=20, n_features=15, loss=loss, costs=(5.0, 5.0))
+    block.signs[:, 1:] = 0
+    assert_best(block.solve(sweeps=3000))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
