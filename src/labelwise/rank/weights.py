@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from labelwise.kernels.weights import prune_block
 
+_HALF_MAX = np.finfo(np.float16).max
+
 
 @dataclass(frozen=True, eq=False)
 class LevelWeights:
@@ -111,7 +113,7 @@ class PrunedBlock:
         W : (n_local + n_dense, n_children)
         features : (n_local,) the feature of each sparse row of W
         threshold : weights below it, in absolute value, are dropped
-        most : at most this many sparse weights are kept for a child, the largest
+        most : at most this many sparse weights are kept for a child, the largest; of equal ones those of lower features
         half : store 16-bit floats
         """
         sparse = W[: len(W) - n_dense]
@@ -119,13 +121,14 @@ class PrunedBlock:
         if most is not None and most < len(sparse):
             largest = np.partition(np.abs(sparse), len(sparse) - most, axis=0)[len(sparse) - most]
             limits = np.maximum(limits, largest)
+            sparse = _without_surplus(sparse, features, limits, most)
         order = np.argsort(features)
         rows, ends, children, values = prune_block(sparse, order, limits)
         return cls(
             row_feature=features[rows],
             row_end=ends,
             entry_child=children,
-            entry_value=values.astype(np.float16) if half else values,
+            entry_value=np.clip(values, -_HALF_MAX, _HALF_MAX).astype(np.float16) if half else values,
             dense=np.ascontiguousarray(W[len(W) - n_dense :].T),
         )
 
@@ -149,6 +152,20 @@ class PrunedBlock:
             entry_value=np.concatenate([part.entry_value for part in parts])[order],
             dense=np.concatenate([part.dense for part in parts]),
         )
+
+
+def _without_surplus(
+    W: npt.NDArray[np.float32], features: npt.NDArray[np.uint32], limits: npt.NDArray[np.float32], most: int
+) -> npt.NDArray[np.float32]:
+    """W with zeros where more than `most` weights reach a child's limit, which equal ones do."""
+    reached = np.abs(W) >= limits
+    crowded = np.flatnonzero(reached.sum(axis=0) > most)
+    if len(crowded):
+        W = W.copy()
+    for child in crowded:
+        rows = np.flatnonzero(reached[:, child])
+        W[rows[np.lexsort((features[rows], -np.abs(W[rows, child])))[most:]], child] = 0
+    return W
 
 
 def _indptr(sizes: Sequence[int]) -> npt.NDArray[np.int64]:
