@@ -21,7 +21,9 @@ COMMANDS = {
     "stats": ("labelwise.cli.stats:Stats", "Describe a data set: sizes, label tail, duplicates; draw the tail."),
     "convert": ("labelwise.cli.convert:Convert", "Write a data set in another of the field's formats."),
     "shop": ("labelwise.cli.shop:Shop", "Generate the built-in data set: products and the queries that led to them."),
-    "evaluate": ("labelwise.cli.evaluate:Evaluate", "Score a file of predictions, and compare it with others."),
+    "train": ("labelwise.cli.train:Train", "Train a model on a data set, calibrated, with a card; tune it if asked."),
+    "predict": ("labelwise.cli.predict:Predict", "Labels with probabilities for texts, by a trained model."),
+    "evaluate": ("labelwise.cli.evaluate:Evaluate", "Score a model or a file of predictions, and compare two."),
     "runs": ("labelwise.cli.runs:Runs", "List a run directory's results with sizes and times, or prune it."),
     "demo": ("labelwise.cli.demo:Demo", "See it work, end to end, on generated data."),
 }
@@ -38,7 +40,8 @@ commands:
 
 example:
   labelwise shop my-shop --products 20000 --queries 5000
-  labelwise stats my-shop --plot tail.png
+  labelwise train my-shop my-model --preset parabel
+  labelwise evaluate my-model my-shop
 
 exit codes: 0 all went well, 1 something is wrong with the data, 2 with the command line
 """

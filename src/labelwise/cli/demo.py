@@ -15,14 +15,15 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
+from labelwise.cli.predict import readable
 from labelwise.cli.show import Show
-from labelwise.config import TfidfConfig
-from labelwise.data import describe, load_splits, statistics_table
+from labelwise.data import Dataset, describe, load_splits, split_validation, statistics_table
 from labelwise.data.shop import write_shop
 from labelwise.data.stats import label_counts
-from labelwise.errors import MissingExtraError
-from labelwise.features.tfidf import Tfidf
-from labelwise.run import RunDirectory
+from labelwise.errors import DataError, MissingExtraError
+from labelwise.metrics import Evaluation, evaluate
+from labelwise.model import LinearTree
+from labelwise.presets import load_preset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +43,7 @@ class Demo(Command):
     """Seed of the generator."""
 
     def run(self, out: Console, show: Show) -> None:
-        """Generate, describe, draw, vectorise."""
+        """Generate, describe, draw, train, predict, measure."""
         clock = _Clock()
         shop = self.directory / f"shop-{self.products}x{self.queries}-seed{self.seed}"
         if shop.is_dir():
@@ -55,8 +56,52 @@ class Demo(Command):
         with clock.measure("count it"):
             statistics = describe(splits)
         out.print(statistics_table(statistics, title="the shop (generated data: no product, brand or query is real)"))
+        picture = self._draw(splits["train"], clock, show)
 
-        train, test = splits["train"], splits["test"]
+        test = splits["test"]
+        train, validation = split_validation(splits["train"], seed=self.seed)
+        config = load_preset("parabel", seed=self.seed)
+        with clock.measure("prepare (compiled once, then cached)"):
+            few = train.take(range(min(100, len(train))))
+            LinearTree(config).fit(few.texts or [], few.Y).predict(few.texts or [], top_k=1)
+        model = LinearTree(config)
+        with clock.measure(f"train Parabel, {config.n_trees} trees, on {len(train):,} products"):
+            model.fit(
+                train.texts or [],
+                train.Y,
+                label_names=train.labels,
+                run_dir=self.directory / "run",
+                on_event=show.on_event,
+            )
+        try:
+            with clock.measure(f"learn probabilities on {len(validation):,} more"):
+                model.calibrate(validation, on_event=show.on_event)
+        except DataError as error:  # a very small shop
+            show.remark(f"scores, no probabilities: {error}")
+        with clock.measure("save the model"):
+            model.save(self.directory / "model")
+        texts = test.texts or []
+        with clock.measure(f"predict {len(test):,} test products"):
+            found = model.predict(texts, top_k=5, ids=test.ids, on_event=show.on_event)
+        with clock.measure("measure"):
+            evaluation = evaluate(test.Y, found, Y_train=splits["train"].Y, seed=self.seed)
+        one = median(_seconds(model, text) for text in texts[:200])
+        out.print(clock.table())
+        out.print(_short(evaluation))
+        out.print(f"a single text takes {1e6 * one:.0f} µs from raw text to labels")
+
+        for i, row in enumerate(found[:3]):
+            truth = {test.labels[j] for j in test.Y[[i]].indices}
+            out.print(f"\na test product:  {texts[i]}", markup=False)
+            out.print(f"suggested:       {readable(row)}", markup=False)
+            right = [label for label, _ in row if label in truth]
+            out.print(f"led there:       {', '.join([*right, *sorted(truth.difference(right))])}", markup=False)
+        if picture.is_file():
+            out.print(f"\nthe label tail as a picture: {picture}", markup=False)
+        out.print(f"the data: {shop}   the kept results: labelwise runs {self.directory / 'run'}", markup=False)
+        out.print(f"try your own words: labelwise predict {self.directory / 'model'} -", markup=False)
+
+    def _draw(self, train: Dataset, clock: _Clock, show: Show) -> Path:
         picture = self.directory / "label-tail.png"
         try:
             from labelwise.report.tail import plot_tail
@@ -65,38 +110,7 @@ class Demo(Command):
                 plot_tail(label_counts(train), picture, title="the shop", generated=True)
         except MissingExtraError as error:
             show.remark(f"no picture: {error}")
-
-        texts, config = train.texts or [], TfidfConfig()
-        with clock.measure("prepare tf-idf (compiled once, then cached)"):
-            Tfidf(config).fit(texts[:50]).transform(texts[:1])
-        with RunDirectory(self.directory / "run", purpose="demo", on_event=show.on_event) as run:
-            with clock.measure(f"tf-idf of {len(texts):,} training texts, fitted and kept"):
-                tfidf = run.stage(
-                    "tfidf",
-                    inputs={"config": config, "texts": texts},
-                    compute=lambda: Tfidf(config).fit(texts, on_event=run.on_event),
-                    save=Tfidf.save,
-                    load=Tfidf.load,
-                )
-            with clock.measure("tf-idf of the training texts again, applied"):
-                X = tfidf.transform(texts, on_event=run.on_event)
-            with clock.measure(f"tf-idf of {len(test):,} test texts"):
-                tfidf.transform(test.texts or [], on_event=run.on_event)
-        one = median(_seconds(tfidf, text) for text in (test.texts or [])[:200])
-        out.print(clock.table())
-        size = f"{X.shape[0]:,} x {X.shape[1]:,}, {X.nnz / X.shape[0]:.1f} terms a text"
-        out.print(f"features: {size}; a single text takes {1e6 * one:.0f} µs")
-
-        example, words = test.take([0]), tfidf.feature_names()
-        text = (example.texts or [""])[0]
-        row = tfidf.transform([text])
-        heaviest = sorted(zip(row.data, row.indices, strict=True), reverse=True)[:6]
-        out.print(f"\na test product:   {text}", markup=False)
-        out.print(f"led there:        {', '.join(example.labels[i] for i in example.Y.indices)}", markup=False)
-        out.print(f"heaviest words:   {', '.join(f'{words[i]} {weight:.2f}' for weight, i in heaviest)}", markup=False)
-        if picture.is_file():
-            out.print(f"\nthe label tail as a picture: {picture}", markup=False)
-        out.print(f"the data: {shop}   the kept results: labelwise runs {self.directory / 'run'}", markup=False)
+        return picture
 
 
 class _Clock:
@@ -121,7 +135,20 @@ class _Clock:
         return table
 
 
-def _seconds(tfidf: Tfidf, text: str) -> float:
+def _short(evaluation: Evaluation) -> Table:
+    """The metrics that most papers give."""
+    caption = f"percent, {evaluation.n_docs:,} documents, ± half the 95 % interval"
+    table = Table(title="Parabel on the test products", title_style="bold", caption=caption)
+    table.add_column("metric")
+    for k in evaluation.ks:
+        table.add_column(f"@{k}", justify="right")
+    for metric in ("P", "nDCG", "PSP"):
+        scores = [evaluation.scores[f"{metric}@{k}"] for k in evaluation.ks]
+        table.add_row(metric, *(f"{s.value:.2f} ±{((s.high or 0) - (s.low or 0)) / 2:.2f}" for s in scores))
+    return table
+
+
+def _seconds(model: LinearTree, text: str) -> float:
     start = time.perf_counter()
-    tfidf.transform([text])
+    model.predict([text], top_k=5)
     return time.perf_counter() - start

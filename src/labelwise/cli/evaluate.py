@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.console import Console
 from tyro.conf import Positional, arg
@@ -14,27 +14,31 @@ from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_splits
 from labelwise.errors import DataError
-from labelwise.metrics import Evaluation, Family, compare, evaluate
+from labelwise.metrics import Evaluation, Family, calibration_error, compare, evaluate
+from labelwise.model import LinearTree
 from labelwise.predictions import read_predictions
+from labelwise.validation import TOP_K
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate(Command):
-    """Score a file of predictions against a data set: P, R, nDCG, PSP and more, with intervals, by label frequency.
+    """Score a model, or a file of predictions, on a data set: P, R, nDCG, PSP and more, with intervals, by label
+    frequency; and the calibration error of a model that gives probabilities.
 
-    Try it: labelwise evaluate predictions.jsonl my-data --against other.jsonl
+    Try it: labelwise evaluate my-model my-data --against other-predictions.jsonl
     """
 
-    predictions: Annotated[Path, Positional, arg(metavar="PREDICTIONS")]
-    """Predicted labels with scores: .jsonl, .csv (also .gz, .xz), .parquet, or a .npz matrix as PECOS writes it."""
+    predictions: Annotated[Path, Positional, arg(metavar="MODEL|PREDICTIONS")]
+    """The folder of a trained model, or predicted labels with scores: .jsonl, .csv (also .gz, .xz), .parquet, or a .npz
+    matrix as PECOS writes it."""
     data: Annotated[Path, Positional, arg(metavar="DATA")]
     """The data set with the true labels."""
     split: str = "test"
-    """The split that was predicted."""
+    """The split to predict, or that was predicted."""
     ks: tuple[int, ...] = (1, 3, 5)
     """Cut-offs."""
     against: Path | None = None
-    """Another system's predictions: tests every difference between the two."""
+    """Another model or another system's predictions: tests every difference between the two."""
     family: Family = "default"
     """Whose propensity constants PSP uses."""
     bootstrap: int = 1000
@@ -51,22 +55,31 @@ class Evaluate(Command):
 
     def run(self, out: Console, show: Show) -> None:
         """Read, score, compare, print."""
+        for path in filter(None, (self.predictions, self.against)):
+            if not path.exists():
+                raise DataError("there is no such model or file of predictions; check the spelling", path=path)
         truth, train = self._truth(show)
-        first = self._evaluate(self.predictions, truth, train)
-        results = {"evaluation": first.to_dict()}
-        tables = [first.table(title=f"{self.predictions.name} on {self.data.resolve().name}, {self.split}")]
+        first, error = self._evaluate(self.predictions, truth, train, show)
+        results: dict[str, Any] = {"evaluation": first.to_dict(), **_calibration(error)}
+        tables = [first.table(title=self._title(self.predictions))]
+        errors = {self.predictions.name: error}
         if self.against is not None:
-            second = self._evaluate(self.against, truth, train)
-            tables.append(second.table(title=f"{self.against.name} on {self.data.resolve().name}, {self.split}"))
+            second, error = self._evaluate(self.against, truth, train, show)
+            tables.append(second.table(title=self._title(self.against)))
             names = (self.predictions.name, self.against.name)
             difference = compare(first, second, names=names, resamples=max(self.bootstrap, 1000), seed=self.seed)
             tables.append(difference.table())
-            results |= {"against": second.to_dict(), "comparison": difference.to_dict()}
+            results |= {"against": {**second.to_dict(), **_calibration(error)}, "comparison": difference.to_dict()}
+            errors[self.against.name] = error
         if self.json:
             out.print(json.dumps(results, indent=2, ensure_ascii=False), markup=False)
         else:
             for table in tables:
                 out.print(table)
+            for name, found in errors.items():
+                if found is not None:
+                    size = f"{TOP_K} labels a document, 15 bins of equal size"
+                    out.print(f"{name}: calibration error {found:.2f} % ({size})", markup=False)
         if self.output is not None:
             from labelwise.storage import write_json
 
@@ -84,15 +97,24 @@ class Evaluate(Command):
             raise DataError(f"there is no split {self.split!r}; there are: {', '.join(splits)}", path=self.data)
         return splits[self.split], splits.get("train")
 
-    def _evaluate(self, path: Path, truth: Dataset, train: Dataset | None) -> Evaluation:
-        predictions = read_predictions(path, truth.labels, truth.ids)
+    def _evaluate(
+        self, path: Path, truth: Dataset, train: Dataset | None, show: Show
+    ) -> tuple[Evaluation, float | None]:
+        """The figures, and the calibration error where the scores are a calibrated model's."""
+        model = LinearTree.load(path) if path.is_dir() else None
+        if model is None:
+            predictions = read_predictions(path, truth.labels, truth.ids)
+        else:
+            top_k = max((*self.ks, TOP_K))
+            found = model.predict(model.inputs(truth), top_k, ids=truth.ids, on_event=show.on_event)
+            predictions = found.with_labels(truth.labels)
         if len(predictions) != len(truth):
             raise DataError(
                 f"there are predictions for {len(predictions)} documents but the split has {len(truth)}; "
                 "give the predictions of exactly this split, in its order or with its ids",
                 path=path,
             )
-        return evaluate(
+        evaluation = evaluate(
             truth.Y,
             predictions,
             ks=self.ks,
@@ -101,3 +123,12 @@ class Evaluate(Command):
             bootstrap=self.bootstrap,
             seed=self.seed,
         )
+        calibrated = model is not None and model.calibrator_ is not None
+        return evaluation, calibration_error(truth.Y, predictions.top_k(TOP_K)) if calibrated else None
+
+    def _title(self, path: Path) -> str:
+        return f"{path.name} on {self.data.resolve().name}, {self.split}"
+
+
+def _calibration(error: float | None) -> dict[str, float]:
+    return {} if error is None else {"calibration_error": error}

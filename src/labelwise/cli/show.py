@@ -61,6 +61,9 @@ class Show:
             self.remark(f"waiting for {values['stage']}: {values['reason']}")
         elif name == "stage" and values["found"]:
             self.remark(f"{values['stage']}: found in the run directory, made in {values['seconds']:.1f} s before")
+        elif name == "trial":
+            settings = ", ".join(f"{setting} {value}" for setting, value in values["settings"].items())
+            self.remark(f"trial {values['number']}: {settings}: {values['metric']} {values['score']:.2f}")
 
     def _progress(self, values: Mapping[str, Any]) -> None:
         task, done, total, finished = values["task"], values["done"], values["total"], values["finished"]

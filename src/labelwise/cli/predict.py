@@ -1,0 +1,156 @@
+"""labelwise predict"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import scipy.sparse as sp
+from rich.console import Console
+from tyro.conf import Positional, arg
+
+from labelwise.cli.command import Command
+from labelwise.cli.show import Show
+from labelwise.data import Format, ReadOptions, load_dataset
+from labelwise.data.detect import looks_like
+from labelwise.data.files import plain_name, read_lines
+from labelwise.errors import DataError, UsageError
+from labelwise.events import Task
+from labelwise.model import LinearTree
+from labelwise.predictions import Predictions
+from labelwise.predictions.files import SUFFIXES, format_of
+from labelwise.storage import to_json
+from labelwise.types import Csr
+
+BATCH = 10_000
+"""Texts of a text file in memory at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predict(Command):
+    """Suggest labels for texts, best first: a line for each text, or a file of predictions.
+
+    Try it: labelwise predict my-model texts.txt --top-k 5 --output predictions.jsonl
+    """
+
+    model: Annotated[Path, Positional, arg(metavar="MODEL")]
+    """The folder of a trained model."""
+    texts: Annotated[Path, Positional, arg(metavar="TEXTS")]
+    """A .txt file with a text on each line (also .gz and the like), any data that labelwise reads, or - for lines of
+    standard input."""
+    top_k: int = 5
+    """Most labels for each text."""
+    min_probability: float = 0.0
+    """Leave out labels below this probability; a text may then have none."""
+    output: Path | None = None
+    """Write predictions into this .jsonl, .csv (also .gz, .xz) or .parquet file, which labelwise evaluate reads,
+    instead of printing them."""
+    json: bool = False
+    """Print a JSON object for each text."""
+    split: str = "test"
+    """The split to predict, where TEXTS is a folder of splits."""
+    format: Format | None = None
+    """The data's format; found by looking if not given."""
+    threads: int | None = None
+    """Threads to use; all cores if not given."""
+    read: ReadOptions = field(default_factory=ReadOptions)
+
+    def run(self, out: Console, show: Show) -> None:
+        """Load the model, predict batch by batch, print or write."""
+        if self.top_k < 1:
+            raise UsageError(f"--top-k {self.top_k}: give 1 or more")
+        if not 0 <= self.min_probability <= 1:
+            raise UsageError(f"--min-probability {self.min_probability}: a probability lies between 0 and 1")
+        if self.output is not None:
+            format_of(self.output, SUFFIXES)
+        model = LinearTree.load(self.model)
+        model.config = replace(model.config, threads=self.threads)
+        if model.calibrator_ is None:
+            if self.min_probability:
+                raise UsageError(
+                    f"{self.model} is not calibrated, so its scores are no probabilities; train it with calibration, "
+                    "or leave out --min-probability"
+                )
+            show.remark("the model is not calibrated: the numbers are scores, no probabilities")
+        found = self._predictions(model, show)
+        if self.output is not None:
+            _joined(list(found)).write(self.output)
+            show.remark(f"written: {self.output}")
+            return
+        for part in found:
+            for name, row in zip(part.ids or (), part, strict=True):
+                line = to_json({"id": name, "labels": row}) if self.json else readable(row)
+                out.print(line, markup=False)
+
+    def _predictions(self, model: LinearTree, show: Show) -> Iterator[Predictions]:
+        """Predictions of one batch after the other, with ids."""
+        with Task(show.on_event, "predicting", unit="texts") as task:
+            for ids, documents in self._batches(model, show):
+                yield model.predict(documents, self.top_k, min_probability=self.min_probability, ids=ids)
+                task.advance(len(ids))
+
+    def _batches(self, model: LinearTree, show: Show) -> Iterator[tuple[list[str], list[str] | Csr]]:
+        """Ids and documents; lines of text are numbered from 0."""
+        standard_input = str(self.texts) == "-"
+        if standard_input or (self.format is None and self._is_text(model)):
+            if model.tfidf_ is None:
+                raise UsageError(
+                    f"{self.model} was trained on features and cannot read texts; give data with features, "
+                    "in the format it was trained on"
+                )
+            lines = _standard_input() if standard_input else self._lines()
+            # Whoever types wants the answer to each line.
+            size = 1 if standard_input and sys.stdin.isatty() else BATCH
+            first = 0
+            while texts := list(islice(lines, size)):
+                yield [str(number) for number in range(first, first + len(texts))], texts
+                first += len(texts)
+            if not first:
+                raise DataError("there is no text in it; give a text on each line", path=self.texts)
+            return
+        # Labels are not looked at: documents that have none are as good as others.
+        options: dict[str, Any] = {**asdict(self.read), "allow_unlabelled": True}
+        data = load_dataset(self.texts, self.split, format=self.format, on_event=show.on_event, **options)
+        documents = model.inputs(data)
+        names = data.ids or [str(number) for number in range(len(data))]
+        for start in range(0, len(data), BATCH):
+            end = start + BATCH
+            yield names[start:end], documents[start:end]
+
+    def _is_text(self, model: LinearTree) -> bool:
+        """Whether the file holds a text on each line: a .txt file may also hold features."""
+        if not plain_name(self.texts).endswith(".txt") or self.texts.is_dir():
+            return False
+        return model.tfidf_ is not None or (self.texts.is_file() and looks_like(self.texts, self.read) is None)
+
+    def _lines(self) -> Iterator[str]:
+        if not self.texts.is_file():
+            raise DataError("there is no such file; check the spelling", path=self.texts)
+        for _, lines in read_lines(self.texts, encoding=self.read.encoding):
+            for line in lines:
+                yield line or ""
+
+
+def readable(row: Iterable[tuple[str, float]]) -> str:
+    """Labels with their numbers on one line; a dash where there is none."""
+    return ", ".join(f"{' '.join(label.split())} ({score:.2f})" for label, score in row) or "-"
+
+
+def _standard_input() -> Iterator[str]:
+    try:
+        for line in sys.stdin:
+            yield line.rstrip("\r\n")
+    except UnicodeDecodeError as err:
+        raise DataError(
+            f"standard input is not {err.encoding}; put the texts into a file and name its --encoding"
+        ) from err
+
+
+def _joined(parts: list[Predictions]) -> Predictions:
+    """Batches as one."""
+    matrix: Any = sp.vstack([part.matrix for part in parts], format="csr")
+    return Predictions(matrix, parts[0].labels, [name for part in parts for name in part.ids or ()])
