@@ -1,0 +1,216 @@
+"""Scoring and choosing children against dense numpy."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from labelwise.kernels import beam as kernels
+from labelwise.rank.weights import LevelWeights, PrunedBlock
+from tests.reference import beam as reference
+from tests.reference.weights import level_matrix
+
+# Sixteenths: sums are exact in float32, so that equal scores are equal and the order of adding does not matter.
+WEIGHTS = st.sampled_from([0.0, 0.0, 0.0, 0.25, -0.5, 0.75, 1.0, -1.25])
+VALUES = st.sampled_from([0.0, 0.0, 0.5, 1.0, 0.25])
+COMBINE = {
+    "l1-hinge": (kernels.HINGE, 1, False),
+    "l2-hinge": (kernels.HINGE, 2, False),
+    "l3-hinge": (kernels.HINGE, 3, False),
+    "l4-hinge": (kernels.HINGE, 4, False),
+    "sigmoid": (kernels.SIGMOID, 0, False),
+    "ranker-only": (kernels.RAW, 0, True),
+}
+
+
+def level_of(W, parents, *, half=False, n_dense=1):
+    """LevelWeights of a dense matrix, the rows of dense features last."""
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(parents)))).astype(np.int64)
+    order = np.argsort(parents, kind="stable")
+    features = np.arange(len(W) - n_dense, dtype=np.uint32)
+    blocks = [
+        PrunedBlock.prune(W[:, order[a:b]], features, n_dense=n_dense, threshold=0, most=None, half=half)
+        for a, b in pairwise(indptr)
+    ]
+    return LevelWeights.join(blocks, indptr, order)
+
+
+def arrays_of(level, *, read_only=False):
+    """What kernels take."""
+    arrays = [array.view(np.uint16) if array.dtype == np.float16 else array for array in level.to_arrays("").values()]
+    for array in arrays:
+        array.flags.writeable = not read_only
+    return tuple(arrays)
+
+
+def documents_of(X, n_dense=1):
+    """(indptr, indices, data, dense) of dense rows."""
+    rows = sp.csr_array(X[:, : X.shape[1] - n_dense])
+    return rows.indptr.astype(np.int64), rows.indices.view(np.uint32), rows.data, X[:, X.shape[1] - n_dense :].copy()
+
+
+def lookup_of(level, arrays, n_features, share):
+    table = np.full(n_features, -1, np.int32)
+    if level.n_parents == 1:
+        table[level.row_feature] = np.arange(len(level.row_feature))
+    buckets = kernels.make_buckets(level.row_indptr, level.row_feature, n_features)
+    return table, *buckets, *kernels.spread_rows(arrays, np.float32(share))
+
+
+@st.composite
+def problems(draw):
+    """Weights, parents, documents, and parents chosen for each document."""
+    n_features, n_docs, n_parents = draw(st.integers(1, 40)), draw(st.integers(0, 4)), draw(st.integers(1, 4))
+    more = draw(st.lists(st.integers(0, n_parents - 1), max_size=20))
+    parents = np.array(draw(st.permutations([*range(n_parents), *more])), np.int64)
+    some = draw(st.permutations(range(n_features)))[:8]
+    W = np.zeros((n_features + 1, len(parents)), np.float32)
+    W[[*some, n_features]] = draw(hnp.arrays(np.float32, (len(some) + 1, len(parents)), elements=WEIGHTS))
+    X = np.zeros((n_docs, n_features + 1), np.float32)
+    X[:, some] = draw(hnp.arrays(np.float32, (n_docs, len(some)), elements=VALUES))
+    X[:, -1] = 1
+    width = draw(st.integers(1, n_parents))
+    beam = np.array([draw(st.permutations(range(n_parents)))[:width] for _ in range(n_docs)], np.int32)
+    beam = beam.reshape(n_docs, width)
+    above = -draw(hnp.arrays(np.float32, beam.shape, elements=VALUES))
+    beam[draw(hnp.arrays(np.bool_, beam.shape))] = -1
+    return W, parents, X, beam, above
+
+
+def score(level, X, beam, above, combine, *, share=0.2, read_only=False):
+    """Scores and the place of every child in them, -1 for those that were not asked for."""
+    arrays, documents = arrays_of(level, read_only=read_only), documents_of(X)
+    largest = np.diff(level.child_indptr).max()
+    lookup = lookup_of(level, arrays, X.shape[1] - 1, share)
+    table = lookup[0].copy()
+    if read_only:
+        for array in (*documents, *lookup[1:], beam, above):
+            array.flags.writeable = False
+    scores = np.full((len(X), beam.shape[1] * largest), np.nan, np.float32)
+    kernels.score_children(arrays, documents, beam, above, combine, lookup, scores)
+    np.testing.assert_array_equal(lookup[0], table)  # left as it was
+    return arrays, scores
+
+
+@given(problems(), st.sampled_from(sorted(COMBINE)), st.booleans(), st.sampled_from([0.01, 0.2, 2.0]), st.booleans())
+def test_score_children_and_keep_best(problem, combine, half, share, read_only):
+    W, parents, X, beam, above = problem
+    level = level_of(W, parents, half=half)
+    np.testing.assert_array_equal(level_matrix(level, len(W) - 1), W)  # exact in 16 bits too
+    arrays, scores = score(level, X, beam, above, COMBINE[combine], share=share, read_only=read_only)
+    largest = scores.shape[1] // beam.shape[1]
+    for n_best in (1, 3, len(parents) + 2):
+        best, best_scores = np.empty((len(X), n_best), np.int32), np.empty((len(X), n_best), np.float32)
+        kernels.keep_best(arrays, beam, scores, best, best_scores)
+        for i in range(len(X)):
+            found = {}
+            for j, parent in enumerate(beam[i]):
+                children = np.flatnonzero(parents == parent) if parent >= 0 else []
+                own = scores[i, j * largest : j * largest + len(children)]
+                wanted = reference.transform(X[i] @ W[:, children], combine, True) if len(children) else []
+                wanted = np.asarray(wanted) + (0 if combine == "ranker-only" else above[i, j])
+                np.testing.assert_allclose(own, wanted, rtol=1e-5, atol=1e-6)
+                assert np.isnan(scores[i, j * largest + len(children) : (j + 1) * largest]).all()
+                found.update(zip(children, own, strict=True))
+            ranked = sorted(found, key=lambda child: (-found[child], child))[:n_best]
+            assert best[i].tolist() == ranked + [-1] * (n_best - len(ranked))
+            assert best_scores[i, : len(ranked)].tolist() == [found[child] for child in ranked]
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_both_ways_of_finding_a_feature_give_the_same_scores(half):
+    # A short document among many rows looks into buckets; many documents at once fill the table.
+    rng = np.random.default_rng(0)
+    parents = np.arange(24) % 3
+    W = (rng.integers(-8, 9, (401, 24)) / 8).astype(np.float32) * (rng.random((401, 1)) < 0.5)
+    X = np.zeros((60, 401), np.float32)
+    for row in X:
+        row[rng.choice(400, 12, replace=False)] = 0.5
+    X[:, -1] = 1
+    level = level_of(W, parents, half=half)
+    beam, above = np.tile(np.array([2, 0], np.int32), (60, 1)), np.zeros((60, 2), np.float32)
+    together = score(level, X, beam, above, COMBINE["ranker-only"])[1]
+    alone = [score(level, X[[i]], beam[[i]], above[[i]], COMBINE["ranker-only"])[1][0] for i in range(60)]
+    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_allclose(together[:, :8], X @ W[:, 2::3], rtol=1e-6)
+
+
+@given(st.lists(st.sets(st.integers(0, 69)), min_size=1, max_size=4), st.integers(70, 300))
+def test_make_buckets(blocks, n_features):
+    features = [np.array(sorted(block), np.uint32) for block in blocks]
+    indptr = np.cumsum([0, *map(len, blocks)])
+    shifts, bucket_indptr, first_row = kernels.make_buckets(indptr, np.concatenate(features), n_features)
+    for parent, own in enumerate(features):
+        buckets = first_row[bucket_indptr[parent] : bucket_indptr[parent + 1]]
+        for feature in range(n_features):
+            bucket = feature >> int(shifts[parent])
+            rows = own[buckets[bucket] : buckets[bucket + 1]]
+            assert (rows >> shifts[parent] == bucket).all()
+            assert (feature in rows) == (feature in blocks[parent])
+        assert buckets[-1] == len(own)
+
+
+@given(problems(), st.booleans(), st.sampled_from([0.01, 0.2, 1.0, 2.0]))
+def test_spread_rows(problem, half, share):
+    W, parents, *_ = problem
+    level = level_of(W, parents, half=half)
+    place, full = kernels.spread_rows(arrays_of(level), np.float32(share))
+    assert len(place) == len(level.row_feature)
+    assert sorted(place[place >= 0].tolist()) == list(range(len(full)))
+    for parent in range(level.n_parents):
+        children = level.child_ids[level.child_indptr[parent] : level.child_indptr[parent + 1]]
+        for row in range(level.row_indptr[parent], level.row_indptr[parent + 1]):
+            wanted = W[level.row_feature[row], children]
+            many = np.count_nonzero(wanted) >= np.float32(share) * len(children)
+            assert (place[row] >= 0) == (many and len(children) >= 8)
+            if place[row] >= 0:
+                np.testing.assert_array_equal(full[place[row], : len(children)], wanted)
+                assert not full[place[row], len(children) :].any()
+
+
+@given(st.integers(0, 5), st.integers(1, 6), st.data())
+def test_collect(n_docs, n_best, data):
+    lists = [data.draw(st.lists(st.integers(0, 50), max_size=n_best, unique=True)) for _ in range(n_docs)]
+    best = np.full((n_docs, n_best), -1, np.int32)
+    scores = data.draw(hnp.arrays(np.float32, (n_docs, n_best), elements=VALUES))
+    for i, leaves in enumerate(lists):
+        best[i, : len(leaves)] = leaves
+    indptr, indices, values = kernels.collect(best, scores)
+    assert indptr.tolist() == np.cumsum([0, *map(len, lists)]).tolist()
+    assert indices.tolist() == [leaf for leaves in lists for leaf in sorted(leaves)]
+    wanted = [scores[i, leaves.index(leaf)] for i, leaves in enumerate(lists) for leaf in sorted(leaves)]
+    assert values.tolist() == wanted
+
+
+def test_half_precision_is_read_exactly():
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    halves = bits.view(np.float16)
+    finite = np.isfinite(halves)
+    W = np.zeros((2, int(finite.sum())), np.float32)
+    W[0] = halves[finite]
+    level = level_of(W, np.zeros(W.shape[1], np.int64), half=True)
+    for share in (0.0, 2.0):
+        _, scores = score(
+            level,
+            np.ones((1, 2), np.float32),
+            np.zeros((1, 1), np.int32),
+            np.zeros((1, 1), np.float32),
+            COMBINE["ranker-only"],
+            share=share,
+        )
+        np.testing.assert_array_equal(scores[0], W[0])
+
+
+def test_equal_scores_go_to_the_lower_id():
+    W = np.zeros((2, 6), np.float32)
+    W[1] = [0.5, 1, 0.5, 1, 1, 0.5]
+    level = level_of(W, np.array([1, 0, 0, 1, 0, 1]))
+    beam, above = np.array([[1, 0]], np.int32), np.zeros((1, 2), np.float32)
+    arrays, scores = score(level, np.ones((1, 2), np.float32), beam, above, COMBINE["l3-hinge"])
+    best, best_scores = np.empty((1, 4), np.int32), np.empty((1, 4), np.float32)
+    kernels.keep_best(arrays, beam, scores, best, best_scores)
+    assert best.tolist() == [[1, 3, 4, 0]]
