@@ -165,7 +165,7 @@ def test_spread_rows(problem, half, share):
         children = level.child_ids[level.child_indptr[parent] : level.child_indptr[parent + 1]]
         for row in range(level.row_indptr[parent], level.row_indptr[parent + 1]):
             wanted = W[level.row_feature[row], children]
-            many = np.count_nonzero(wanted) >= np.float32(share) * len(children)
+            many = np.count_nonzero(wanted) >= float(np.float32(share)) * len(children)
             assert (place[row] >= 0) == (many and len(children) >= 8)
             if place[row] >= 0:
                 np.testing.assert_array_equal(full[place[row], : len(children)], wanted)
