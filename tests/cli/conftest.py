@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from labelwise import convert, generate_shop, write_shop
 from labelwise.cli import main
+from labelwise.model import LinearTree
 
 
 class Result:
@@ -44,4 +46,38 @@ def data(tmp_path):
             json.dumps({"id": f"{split}{i}", "text": text, "labels": labels}) for i, (text, labels) in enumerate(part)
         ]
         (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory):
+    """A folder of 900 training and 100 test products with 500 queries."""
+    folder = tmp_path_factory.mktemp("shop") / "shop"
+    write_shop(folder, 1000, 500)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shop_features(shop):
+    """The same as features without texts."""
+    folder = shop.parent / "features"
+    convert(shop, folder, "libsvm")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    """A calibrated model of the shop."""
+    train, test = generate_shop(1000, 500).values()
+    folder = tmp_path_factory.mktemp("model") / "model"
+    LinearTree().fit(train.texts, train.Y, label_names=train.labels, validation=test).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def plain_model(tmp_path_factory):
+    """A model that is not calibrated."""
+    train = generate_shop(1000, 500)["train"]
+    folder = tmp_path_factory.mktemp("plain") / "plain"
+    LinearTree().fit(train.texts, train.Y, label_names=train.labels).save(folder)
     return folder

@@ -102,19 +102,72 @@ def test_evaluate_tells_what_is_missing(labelwise, data, tmp_path):
     assert "there is no split 'dev'; there are: train, test" in result.err
 
 
+def test_evaluate_a_model(labelwise, shop, model, tmp_path):
+    result = labelwise("evaluate", model, shop, "--json", "--bootstrap", 0)
+    assert result.code == 0
+    printed = json.loads(result.out)
+    assert printed["evaluation"]["scores"]["P@1"]["value"] > 60
+    assert "PSP@5" in printed["evaluation"]["scores"]
+    assert 0 < printed["calibration_error"] < 20
+    labelwise("predict", model, shop, "--top-k", 20, "--output", tmp_path / "p.jsonl")
+    again = json.loads(labelwise("evaluate", tmp_path / "p.jsonl", shop, "--json", "--bootstrap", 0).out)
+    assert again["evaluation"] == printed["evaluation"]
+    assert "calibration_error" not in again
+
+
+def test_evaluate_a_model_against_another(labelwise, shop, model, plain_model, tmp_path):
+    result = labelwise("evaluate", model, shop, "--against", plain_model, "--bootstrap", 0)
+    assert result.code == 0
+    assert "model: calibration error" in result.out
+    assert "plain: calibration error" not in result.out
+    printed = json.loads(labelwise("evaluate", plain_model, shop, "--against", model, "--json").out)
+    assert printed["comparison"]["differences"]["P@1"]["difference"] == 0
+    assert "calibration_error" in printed["against"]
+
+
+def test_evaluate_lays_the_truth_over_labels_the_model_does_not_have(labelwise, data, tmp_path):
+    assert labelwise("train", data, tmp_path / "model", "--quiet").code == 0
+    result = labelwise("evaluate", tmp_path / "model", data, "--json")  # "tree" is only in the test split
+    assert result.code == 0
+    assert json.loads(result.out)["evaluation"]["n_labels"] == 5
+
+
+def test_evaluate_tells_what_is_no_model(labelwise, shop, model, shop_features):
+    result = labelwise("evaluate", "nowhere", shop)
+    assert (result.code, result.err) == (
+        1,
+        "labelwise: nowhere: there is no such model or file of predictions; check the spelling\n",
+    )
+    result = labelwise("evaluate", shop, shop)
+    assert result.code == 1
+    assert "config.json does not exist; give a folder that labelwise saved" in result.err
+    result = labelwise("evaluate", model, shop_features)
+    assert result.code == 1
+    assert "the model was fitted on texts, but the data have only features" in result.err
+
+
 def test_demo_twice_and_its_runs(labelwise, tmp_path):
     arguments = ("demo", tmp_path / "demo", "--products", 1000, "--queries", 500)
     first = labelwise(*arguments)
     assert first.code == 0
     assert "no product, brand or query is real" in first.out
+    assert "PSP" in first.out
+    assert first.out.count("suggested: ") == first.out.count("led there: ") == 3
     assert (tmp_path / "demo" / "label-tail.png").is_file()
+    assert labelwise("evaluate", tmp_path / "demo" / "model", next((tmp_path / "demo").glob("shop-*"))).code == 0
     second = labelwise(*arguments)
     assert "found in the run directory" in second.err
     listing = labelwise("runs", tmp_path / "demo" / "run")
     assert "tfidf" in listing.out
     stages = json.loads(labelwise("runs", tmp_path / "demo" / "run", "--json").out)["stages"]
-    assert [stage["n_runs"] for stage in stages] == [2]
+    assert [(stage["name"], stage["n_runs"]) for stage in stages] == [("tfidf", 2), *[("tree", 2)] * 3]
     assert "0 results" in labelwise("runs", tmp_path / "demo" / "run", "--prune").out
     result = labelwise("runs", tmp_path / "demo" / "run", "--prune", "--keep", 0)
-    assert result.out.startswith("1 results")
+    assert result.out.startswith("4 results")
     assert "removed tfidf-" in result.err
+
+
+def test_a_tiny_demo_has_scores_only(labelwise, tmp_path):
+    result = labelwise("demo", tmp_path / "demo", "--products", 300, "--queries", 100)
+    assert result.code == 0
+    assert "scores, no probabilities: only" in result.err

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from rich.console import Console
@@ -63,7 +64,9 @@ class Demo(Command):
         config = load_preset("parabel", seed=self.seed)
         with clock.measure("prepare (compiled once, then cached)"):
             few = train.take(range(min(100, len(train))))
-            LinearTree(config).fit(few.texts or [], few.Y).predict(few.texts or [], top_k=1)
+            # With a run directory, as below: kernels are compiled for mapped arrays, and for no others.
+            with TemporaryDirectory() as folder:
+                LinearTree(config).fit(few.texts or [], few.Y, run_dir=folder).predict(few.texts or [], top_k=1)
         model = LinearTree(config)
         with clock.measure(f"train Parabel, {config.n_trees} trees, on {len(train):,} products"):
             model.fit(

@@ -1,0 +1,132 @@
+"""labelwise predict: from every kind of input to every kind of output, and what it refuses."""
+
+import gzip
+import io
+import json
+
+import pytest
+
+from labelwise import load_dataset, read_predictions
+from labelwise.cli import predict as module
+from labelwise.cli.predict import readable
+from labelwise.model import LinearTree
+
+TEXTS = ["a mirror for the bathroom", "", "läufer schuhe size 9"]
+
+
+@pytest.fixture
+def lines(tmp_path):
+    file = tmp_path / "texts.txt"
+    file.write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def features_model(labelwise, shop_features, tmp_path):
+    labelwise("train", shop_features, tmp_path / "features-model", "--no-calibrate")
+    return tmp_path / "features-model"
+
+
+def test_a_line_for_each_text(labelwise, model, lines):
+    result = labelwise("predict", model, lines, "--top-k", 2)
+    assert (result.code, result.err) == (0, "")
+    want = LinearTree.load(model).predict(TEXTS, top_k=2)
+    assert result.out.splitlines() == [readable(row) for row in want]
+    assert result.out.startswith("mirror (0.")
+
+
+def test_json_lines(labelwise, model, lines):
+    result = labelwise("predict", model, lines, "--json", "--top-k", 3)
+    want = LinearTree.load(model).predict(TEXTS, top_k=3)
+    rows = [json.loads(line) for line in result.out.splitlines()]
+    assert [row["id"] for row in rows] == ["0", "1", "2"]
+    assert [[tuple(entry) for entry in row["labels"]] for row in rows] == list(want)
+
+
+def test_standard_input_and_packed_files(labelwise, model, lines, tmp_path, monkeypatch):
+    want = labelwise("predict", model, lines).out
+    monkeypatch.setattr("sys.stdin", io.StringIO(lines.read_text(encoding="utf-8")))
+    assert labelwise("predict", model, "-").out == want
+    packed = tmp_path / "texts.txt.gz"
+    packed.write_bytes(gzip.compress(lines.read_bytes()))
+    assert labelwise("predict", model, packed).out == want
+
+
+def test_batches_change_nothing(labelwise, model, shop, lines, monkeypatch):
+    want = labelwise("predict", model, shop, "--json").out, labelwise("predict", model, lines).out
+    monkeypatch.setattr(module, "BATCH", 2)
+    assert (labelwise("predict", model, shop, "--json").out, labelwise("predict", model, lines).out) == want
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "csv.gz", "parquet"])
+def test_files_that_evaluate_reads(labelwise, model, shop, tmp_path, suffix):
+    output = tmp_path / f"out.{suffix}"
+    result = labelwise("predict", model, shop, "--output", output, "--threads", 1)
+    assert (result.code, result.out) == (0, "")
+    assert "written: " in result.err
+    test = load_dataset(shop, "test")
+    found = read_predictions(output, test.labels, test.ids)
+    want = LinearTree.load(model).predict(test.texts, top_k=5).with_labels(test.labels)
+    assert list(found) == list(want)
+    assert labelwise("evaluate", output, shop, "--bootstrap", 0).code == 0
+
+
+def test_other_splits_and_unlabelled_records(labelwise, model, shop, tmp_path):
+    assert len(labelwise("predict", model, shop, "--split", "train").out.splitlines()) == 900
+    (tmp_path / "new.jsonl").write_text('{"id": "a", "text": "a mirror", "labels": []}\n')
+    result = labelwise("predict", model, tmp_path / "new.jsonl", "--json")
+    assert json.loads(result.out)["id"] == "a"
+
+
+def test_no_label_is_an_answer(labelwise, model, lines):
+    sure = labelwise("predict", model, lines, "--min-probability", 0.3).out.splitlines()
+    assert len(sure) == 3
+    assert sure[1] == "-"
+    everything = labelwise("predict", model, lines, "--min-probability", 1).out.splitlines()
+    assert everything == ["-", "-", "-"]
+
+
+def test_scores_are_not_sold_as_probabilities(labelwise, plain_model, lines):
+    result = labelwise("predict", plain_model, lines)
+    assert result.code == 0
+    assert result.err == "the model is not calibrated: the numbers are scores, no probabilities\n"
+    assert labelwise("predict", plain_model, lines, "--quiet").err == ""
+    result = labelwise("predict", plain_model, lines, "--min-probability", 0.5)
+    assert (result.code, "is not calibrated, so its scores are no probabilities" in result.err) == (2, True)
+
+
+def test_models_of_features(labelwise, features_model, shop_features, lines, monkeypatch):
+    result = labelwise("predict", features_model, shop_features, "--top-k", 1)
+    assert len(result.out.splitlines()) == 100
+    file = next(shop_features.glob("test*"))  # alone, it does not tell how many features there are
+    assert "columns but the model was fitted on" in labelwise("predict", features_model, file).err
+    result = labelwise("predict", features_model, lines)
+    assert result.code == 2
+    assert "was trained on features and cannot read texts" in result.err
+    monkeypatch.setattr("sys.stdin", io.StringIO("a text\n"))
+    assert labelwise("predict", features_model, "-").code == 2
+
+
+def test_what_is_refused(labelwise, model, shop, shop_features, lines, tmp_path, monkeypatch):
+    result = labelwise("predict", tmp_path / "nothing", lines)
+    assert (result.code, "config.json does not exist; give a folder that labelwise saved" in result.err) == (1, True)
+    result = labelwise("predict", model / "tfidf", lines)
+    assert (result.code, "holds a saved tfidf, not a linear-tree" in result.err) == (1, True)
+    result = labelwise("predict", model, tmp_path / "none.txt")
+    assert (result.code, "none.txt: there is no such file" in result.err) == (1, True)
+    (tmp_path / "empty.txt").write_text("")
+    result = labelwise("predict", model, tmp_path / "empty.txt", "--output", tmp_path / "out.jsonl")
+    assert (result.code, "empty.txt: there is no text in it" in result.err) == (1, True)
+    assert not (tmp_path / "out.jsonl").exists()
+    result = labelwise("predict", model, shop_features)
+    assert (result.code, "the model was fitted on texts, but the data have only features" in result.err) == (1, True)
+    for wrong in (("--top-k", 0), ("--min-probability", 2), ("--output", "out.doc")):
+        assert labelwise("predict", model, lines, *wrong).code == 2
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9\n"), encoding="utf-8"))
+    result = labelwise("predict", model, "-")
+    assert (result.code, "standard input is not utf-8" in result.err) == (1, True)
+
+
+def test_readable():
+    assert readable([("a  b\nc", 0.934), ("d", 0.5)]) == "a b c (0.93), d (0.50)"
+    assert readable([]) == "-"

@@ -1,0 +1,154 @@
+"""labelwise train: every way through it, and what it refuses."""
+
+import json
+import re
+
+import pytest
+
+from labelwise import load_dataset, load_splits, split_validation
+from labelwise.cli import train as module
+from labelwise.model import LinearTree
+from labelwise.presets import load_preset
+
+
+@pytest.fixture
+def with_validation(shop, tmp_path):
+    """The shop with a validation split of its own."""
+    folder = tmp_path / "three-splits"
+    folder.mkdir()
+    train, validation = split_validation(load_dataset(shop), 0.15)
+    for split, part in (("train", train), ("validation", validation)):
+        lines = [
+            json.dumps({"text": text, "labels": [part.labels[j] for j in part.Y[[i]].indices]})
+            for i, text in enumerate(part.texts)
+        ]
+        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_train_without_a_validation_split(labelwise, shop, tmp_path):
+    result = labelwise("train", shop, tmp_path / "model", "--preset", "parabel", "--n-trees", 2, "--threads", 1)
+    assert result.code == 0
+    assert "training without 90 documents first" in result.err
+    assert "training on all 900 documents" in result.err
+    assert "500 in 8 clusters, in each of 2 trees" in result.out
+    assert re.search(r"P@1 \d\d\.\d\d  P@3 .* nDCG@5", result.out)
+    assert "90 documents: a tenth of the data, held out" in result.out
+    model = LinearTree.load(tmp_path / "model")
+    assert model.config == load_preset("parabel", n_trees=2)
+    assert model.calibrator_.n_docs == 90
+    assert model.report_["documents"] == 900
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "Measured on 90 documents, a tenth of the training documents, set aside" in card
+    assert "| preset | parabel |" in card
+
+
+def test_train_with_a_validation_split(labelwise, with_validation, tmp_path):
+    result = labelwise("train", with_validation, tmp_path / "model", "--cost", 0.5, "--beam", 5, "--seed", 3)
+    assert result.code == 0
+    assert "training without" not in result.err
+    assert "the validation split" in result.out
+    assert "calibration error" in result.out
+    model = LinearTree.load(tmp_path / "model")
+    assert (model.config.matcher.cost, model.config.ranker.cost) == (0.5, 0.5)
+    assert (model.config.beam, model.config.seed) == (5, 3)
+    n_train = len(load_dataset(with_validation))
+    assert model.report_["documents"] == n_train
+    assert "the validation split, which the model was not trained on" in (tmp_path / "model" / "README.md").read_text()
+
+
+def test_train_without_calibration(labelwise, shop, with_validation, tmp_path):
+    result = labelwise("train", shop, tmp_path / "a", "--no-calibrate", "--negatives", "both")
+    assert result.code == 0
+    assert "scores, not calibrated" in result.out
+    assert "P@1" not in result.out
+    assert LinearTree.load(tmp_path / "a").config.ranker.negatives == "both"
+    result = labelwise("train", with_validation, tmp_path / "b", "--no-calibrate")
+    assert "scores, not calibrated" in result.out
+    assert "P@1" in result.out
+    assert LinearTree.load(tmp_path / "b").calibrator_ is None
+
+
+def test_too_few_documents_to_calibrate(labelwise, data, tmp_path):
+    result = labelwise("train", data, tmp_path / "model")
+    assert result.code == 0
+    assert "a tenth of 8 documents is too few to calibrate on" in result.err
+    assert "scores, not calibrated" in result.out
+    assert LinearTree.load(tmp_path / "model").labels_ == ["animal", "cat", "dog", "plant"]
+    (data / "validation.jsonl").write_text((data / "test.jsonl").read_text())
+    result = labelwise("train", data, tmp_path / "model", "--overwrite")
+    assert result.code == 0
+    assert "the model gives scores, no probabilities: only 2 documents" in result.err
+    result = labelwise("train", data, tmp_path / "model", "--overwrite", "--tune")
+    assert result.code == 1
+    assert "there are 2 documents to tune on, and at least 50 are needed" in result.err
+    (data / "validation.jsonl").unlink()
+    result = labelwise("train", data, tmp_path / "model", "--overwrite", "--tune")
+    assert (result.code, "too few documents to tune on: 8" in result.err) == (1, True)
+
+
+def test_train_on_features(labelwise, shop_features, tmp_path):
+    assert labelwise("train", shop_features, tmp_path / "model").code == 0
+    model = LinearTree.load(tmp_path / "model")
+    assert model.tfidf_ is None
+    test = load_splits(shop_features)["test"]
+    assert model.predict(test.features, top_k=1)[0]
+    assert "labelwise predict MODEL DATA" in (tmp_path / "model" / "README.md").read_text()
+
+
+def test_train_on_a_single_file(labelwise, shop, tmp_path):
+    assert labelwise("train", shop / "train.jsonl", tmp_path / "model", "--no-calibrate").code == 0
+
+
+def test_tune_and_its_run_directory(labelwise, with_validation, tmp_path):
+    arguments = ("train", with_validation, tmp_path / "model", "--tune", "--run-dir", tmp_path / "run", "--overwrite")
+    result = labelwise(*arguments)
+    assert result.code == 0
+    assert "tuning, by nDCG@5 on " in result.out
+    assert "trial 8: cost " in result.err
+    for setting in ("cost", "max_leaf", "threshold"):
+        assert re.search(rf"^{setting} (stays|\S+ instead of)", result.out, re.MULTILINE)
+    assert "they also chose the settings" in result.out
+    assert "tree: found in the run directory" in result.err  # the final model is the best trial
+    assert "the best of 8 trials" in (tmp_path / "model" / "README.md").read_text()
+    before = (tmp_path / "model" / "tree-0" / "ranker" / "arrays.safetensors").read_bytes()
+    again = labelwise(*arguments)
+    assert again.err.count("tree: found in the run directory") == 9
+    assert (tmp_path / "model" / "tree-0" / "ranker" / "arrays.safetensors").read_bytes() == before
+
+
+def test_a_settings_file(labelwise, data, tmp_path):
+    (tmp_path / "mine.toml").write_text('[tfidf]\nanalyzer = "char"\n[index]\nn_clusters = 2\n')
+    assert labelwise("train", data, tmp_path / "model", "--preset", tmp_path / "mine.toml").code == 0
+    assert LinearTree.load(tmp_path / "model").trees_[0].tree.n_clusters == 2
+
+
+def test_what_is_refused_before_anything_is_read(labelwise, data, model, tmp_path, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("the data were read")
+
+    monkeypatch.setattr(module, "load_dataset", never)
+    monkeypatch.setattr(module, "open_source", never)
+    result = labelwise("train", data, model)
+    assert result.code == 2
+    assert result.err.endswith("exists already; choose another place, or pass --overwrite\n")
+    (tmp_path / "file").write_text("")
+    assert "is a file; give a folder" in labelwise("train", data, tmp_path / "file").err
+    result = labelwise("train", data, data, "--overwrite")
+    assert result.code == 2
+    assert "holds no model; it is not overwritten" in result.err
+    assert (data / "train.jsonl").is_file()
+    result = labelwise("train", data, tmp_path / "new", "--preset", "parable")
+    assert (result.code, "there is no preset 'parable'; there are: default" in result.err) == (2, True)
+    (tmp_path / "bad.toml").write_text("beam = [")
+    result = labelwise("train", data, tmp_path / "new", "--preset", tmp_path / "bad.toml")
+    assert (result.code, "is not valid TOML" in result.err) == (2, True)
+
+
+def test_settings_that_make_no_sense(labelwise, data, tmp_path):
+    result = labelwise("train", data, tmp_path / "model", "--cost", -1)
+    assert (result.code, result.err.splitlines()[-1]) == (2, "labelwise: cost is -1.0; it must be above 0")
+    assert labelwise("train", data, tmp_path / "model", "--negatives", "none").code == 2
+    result = labelwise("train", tmp_path / "nothing", tmp_path / "model")
+    assert (result.code, "there is no such file or folder" in result.err) == (1, True)
+    assert not (tmp_path / "model").exists()
