@@ -105,9 +105,11 @@ def test_objective_is_that_of_a_plain_solver(seed, loss, n_docs, bias, costs):
     assert_best(block)
 
 
-def assert_best(block):
+def assert_best(block, tolerance=1e-3):
+    """Within RTOL of the optimum; gradients within the tolerance bound the hinge loss only by tolerance · Σ cost."""
     wanted = best(block)
-    assert (block.objective <= wanted * (1 + RTOL) + 1e-5).all()
+    slack = 2 * tolerance * block.costs.max(axis=1).sum() if block.loss == "hinge" else 1e-5
+    assert (block.objective <= wanted * (1 + RTOL) + slack).all()
     assert (block.objective >= wanted * (1 - 1e-5) - 1e-5).all()
 
 
