@@ -104,7 +104,8 @@ def run_labelwise(folder: Path, threads: int, negatives: str, preset: str, queri
     total = dict(record)
     for number in range(config.n_trees):
         Z = timed("embed", lambda: embed_labels(Y, X, normalize_documents=index.normalize_documents, threads=threads))
-        tree = timed("cluster", lambda Z=Z, seed=number: build_tree(Z, replace(index, seed=seed)))
+        Z = [Z]  # let go of before the models are trained, as fit does
+        tree = timed("cluster", lambda Z=Z, seed=number: build_tree(Z.pop(), replace(index, seed=seed)))
         trees.append(
             timed("train", lambda tree=tree, seed=number: train_tree(Features.of(X), Y, tree, config, seed=seed))
         )
@@ -116,7 +117,7 @@ def run_labelwise(folder: Path, threads: int, negatives: str, preset: str, queri
     model = LinearTree(config)
     model.tfidf_, model.calibrator_, model.labels_ = None, None, [str(i) for i in range(Y.shape[1])]
     model.trees_, model.n_features_ = tuple(trees), X.shape[1]
-    model._searches = model._make_searches()
+    model.report_, model._searches = {}, model._make_searches()
     with tempfile.TemporaryDirectory() as scratch:
         target = Path(scratch) / "model"
         timed("save", lambda: model.save(target))

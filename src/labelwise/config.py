@@ -84,6 +84,8 @@ class RankerConfig:
     """A label has converged when its projected gradients span less than this: liblinear's eps."""
     max_sweeps: int = 20
     """Most passes over the documents."""
+    matcher_sweeps: int = 4
+    """Most passes after the matcher's negatives have joined the teacher's, which were solved before."""
     threshold: float = 0.1
     """Weights smaller than this are dropped."""
     max_weights: int | None = None

@@ -90,8 +90,10 @@ class LinearTree:
 
             def train(seed: int) -> TrainedTree:
                 index = replace(config.index, seed=seed, threads=config.threads)
-                Z = embed_labels(Y, X, normalize_documents=index.normalize_documents, threads=config.threads)
-                tree = build_tree(Z, index, on_event=hook)
+                embedded = partial(
+                    embed_labels, Y, X, normalize_documents=index.normalize_documents, threads=config.threads
+                )
+                tree = build_tree(embedded(), index, on_event=hook)  # let go of before the models are trained
                 return train_tree(features, Y, tree, config, seed=seed, on_event=hook)
 
             def kept(seed: int) -> TrainedTree:

@@ -159,7 +159,7 @@ def _hinge_steps(scores, signs, square, cost, squared, idle, alpha_out, steps_ou
         alpha_out[c] = new
         steps_out[c] = (new - old) * y
         # within the margin's neighbourhood, or holding weight: to be looked at again
-        useful += (signs[c] != 0) & ((new > _ZERO) | (gradient < np.float32(0.3)))
+        useful += (signs[c] != 0) & ((new > _ZERO) | (gradient < -idle))
     return useful > 0
 
 

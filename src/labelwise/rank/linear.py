@@ -24,7 +24,7 @@ _LOSSES = {"squared-hinge": SQUARED_HINGE, "hinge": HINGE, "logistic": LOGISTIC}
 # Labels solved together. Wider blocks share more of a document's reading, narrower ones fit the cache; a multiple of
 # sixteen leaves no remainder to the vector loops.
 BLOCK_WIDTH = 64
-DEFAULT_BUDGET = 1 << 30
+LEAST_BUDGET = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class LevelTrainer:
         *,
         seed: int = 0,
         threads: int | None = None,
-        budget: int = DEFAULT_BUDGET,
+        budget: int | None = None,
         document_costs: Floats | None = None,
     ) -> None:
         """Store what is trained on.
@@ -90,11 +90,12 @@ class LevelTrainer:
         ----------
         Y : (n_docs, n_children) which children, labels or nodes, a document has
         parents : (n_children,) the parent of each child
-        budget : bytes that pieces of work in progress may take together
+        budget : bytes that pieces of work in progress may take together; as much as the features do, if not given
         document_costs : (n_docs,) factors of the cost, 1 for all if not given
         """
         self.features, self.Y, self.parents, self.config = features, Y, parents, _checked(config)
-        self.seed, self.threads, self.budget = seed, threads, MemoryBudget(budget)
+        self.seed, self.threads = seed, threads
+        self.budget = MemoryBudget(budget or max(LEAST_BUDGET, features.indices.nbytes + features.data.nbytes))
         self.n_parents = int(parents.max(initial=-1)) + 1
         order = np.argsort(parents, kind="stable")
         self.child_indptr = np.concatenate(([0], np.cumsum(np.bincount(parents, minlength=self.n_parents)))).astype(
@@ -176,7 +177,8 @@ class LevelTrainer:
             for n in dict.fromkeys((n_teacher, len(rows))):
                 if n:
                     part = (sparse[0][: n + 1], sparse[1], sparse[2], dense[:n])
-                    stop = (np.float32(config.tolerance), config.max_sweeps)
+                    sweeps = config.max_sweeps if n == n_teacher else config.matcher_sweeps
+                    stop = (np.float32(config.tolerance), sweeps)
                     solve_block(part, signs[:n], costs[:n], _LOSSES[config.loss], stop, seed % (1 << 62), alpha[:n], W)
             return PrunedBlock.prune(
                 W[:, :n_children],

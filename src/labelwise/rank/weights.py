@@ -129,7 +129,7 @@ class PrunedBlock:
             row_end=ends,
             entry_child=children,
             entry_value=np.clip(values, -_HALF_MAX, _HALF_MAX).astype(np.float16) if half else values,
-            dense=np.ascontiguousarray(W[len(W) - n_dense :].T),
+            dense=W[len(W) - n_dense :].T.copy(),  # a view would keep all of W alive
         )
 
     @classmethod
