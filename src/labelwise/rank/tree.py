@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from labelwise import storage
 from labelwise.config import LinearTreeConfig
+from labelwise.engine.memory import release
 from labelwise.errors import StorageError
 from labelwise.index.tree import Tree
 from labelwise.rank.linear import Features, LevelTrainer
@@ -74,6 +75,7 @@ def train_tree(
     features : of the n_docs training documents
     Y : (n_docs, n_labels)
     """
+    release()
     nodes = [Y]  # which nodes of each level a document has, from the labels up
     for level in range(tree.depth - 1, 0, -1):
         nodes.append(teacher_forcing(nodes[-1], tree.parents[level], tree.n_nodes(level)))
