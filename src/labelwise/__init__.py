@@ -4,7 +4,7 @@ Every public name is imported when it is first used, so that `import labelwise` 
 
 >>> import labelwise
 >>> train = labelwise.load_dataset("my-data", split="train")
->>> X = labelwise.Tfidf().fit_transform(train.texts)
+>>> model = labelwise.LinearTree().fit(train.texts, train.Y, label_names=train.labels)
 """
 
 from importlib import import_module
@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from labelwise.calibrate import Calibrator as Calibrator
+    from labelwise.config import IndexConfig as IndexConfig
+    from labelwise.config import LinearTreeConfig as LinearTreeConfig
+    from labelwise.config import RankerConfig as RankerConfig
     from labelwise.config import TfidfConfig as TfidfConfig
     from labelwise.data import Dataset as Dataset
     from labelwise.data import ReadOptions as ReadOptions
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from labelwise.errors import StorageError as StorageError
     from labelwise.errors import UsageError as UsageError
     from labelwise.features.tfidf import Tfidf as Tfidf
+    from labelwise.metrics import calibration_error as calibration_error
     from labelwise.metrics import compare as compare
     from labelwise.metrics import coverage_at_k as coverage_at_k
     from labelwise.metrics import evaluate as evaluate
@@ -41,23 +46,32 @@ if TYPE_CHECKING:
     from labelwise.metrics import psp_at_k as psp_at_k
     from labelwise.metrics import r_precision_at_k as r_precision_at_k
     from labelwise.metrics import recall_at_k as recall_at_k
+    from labelwise.metrics import reliability_curve as reliability_curve
+    from labelwise.model import LinearTree as LinearTree
     from labelwise.predictions import Predictions as Predictions
     from labelwise.predictions import read_predictions as read_predictions
+    from labelwise.presets import load_preset as load_preset
     from labelwise.run import RunDirectory as RunDirectory
 
 # Where each public name lives.
 _HOMES = {
+    "Calibrator": "labelwise.calibrate",
     "DataError": "labelwise.errors",
     "Dataset": "labelwise.data",
+    "IndexConfig": "labelwise.config",
     "LabelwiseError": "labelwise.errors",
+    "LinearTree": "labelwise.model",
+    "LinearTreeConfig": "labelwise.config",
     "MissingExtraError": "labelwise.errors",
     "Predictions": "labelwise.predictions",
+    "RankerConfig": "labelwise.config",
     "ReadOptions": "labelwise.data",
     "RunDirectory": "labelwise.run",
     "StorageError": "labelwise.errors",
     "Tfidf": "labelwise.features.tfidf",
     "TfidfConfig": "labelwise.config",
     "UsageError": "labelwise.errors",
+    "calibration_error": "labelwise.metrics",
     "compare": "labelwise.metrics",
     "convert": "labelwise.data",
     "coverage_at_k": "labelwise.metrics",
@@ -66,6 +80,7 @@ _HOMES = {
     "generate_shop": "labelwise.data.shop",
     "inverse_propensity": "labelwise.metrics",
     "load_dataset": "labelwise.data",
+    "load_preset": "labelwise.presets",
     "load_splits": "labelwise.data",
     "macro_f1": "labelwise.metrics",
     "micro_f1": "labelwise.metrics",
@@ -76,6 +91,7 @@ _HOMES = {
     "r_precision_at_k": "labelwise.metrics",
     "read_predictions": "labelwise.predictions",
     "recall_at_k": "labelwise.metrics",
+    "reliability_curve": "labelwise.metrics",
     "split_validation": "labelwise.data",
     "write_shop": "labelwise.data.shop",
 }
