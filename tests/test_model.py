@@ -387,6 +387,22 @@ def test_labels_that_are_none():
 
 
 @pytest.mark.parametrize(
+    ("labels", "names", "message"),
+    [
+        ([[1], [2]], None, "the label 1 is int, not a string"),
+        (np.eye(2), None, r"is float64, not a string; give names, or a sparse 0/1 matrix"),
+        ([["a"], [" "]], None, "a label name is empty"),
+        ([["a"], ["b"]], ["a", "a"], "the label name 'a' is given twice"),
+        (sp.csr_array(np.eye(2)), ["a", "a"], "the label name 'a' is given twice"),
+        (sp.csr_array(np.eye(2)), ["", "a"], "a label name is empty"),
+    ],
+)
+def test_names_that_a_saved_model_could_not_keep(labels, names, message):
+    with pytest.raises(DataError, match=message):
+        LinearTree().fit(["one", "two"], labels, label_names=names)
+
+
+@pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"n_trees": 0}, "n_trees is 0"),
@@ -414,7 +430,15 @@ def test_no_bias_and_empty_documents():
 
 def test_names_with_line_breaks_are_kept(tmp_path):
     names = ["two\nlines", "carriage\rreturn", "plain"]
-    model = LinearTree().fit(["one", "two", "three"], [[name] for name in names])
+    assert_names_are_kept(names, tmp_path)
+
+
+def test_names_with_other_separators_and_blanks_are_kept(tmp_path):
+    assert_names_are_kept(["plain", "a\x85b", "c\u2028d", " e ", "f\x0bg", "h\ti", "\ufeffj"], tmp_path)
+
+
+def assert_names_are_kept(names, tmp_path):
+    model = LinearTree().fit([f"word{i} two" for i in range(len(names))], [[name] for name in names])
     model.save(tmp_path / "model")
     loaded = LinearTree.load(tmp_path / "model")
     assert loaded.labels_ == names

@@ -14,7 +14,7 @@ from tests.reference import solver as reference
 from tests.reference.weights import level_matrix
 
 LOSSES = ["squared-hinge", "hinge", "logistic"]
-EXACT = {"tolerance": 1e-3, "max_sweeps": 5000, "threshold": 0.0, "half_precision": False}
+EXACT = {"tolerance": 1e-3, "max_sweeps": 5000, "matcher_sweeps": 5000, "threshold": 0.0, "half_precision": False}
 RTOL = 1e-3
 """How far the primal objectives of the two libraries may lie apart, both run to small tolerances."""
 
@@ -275,6 +275,8 @@ def test_features_that_are_none():
     [
         ({"cost": 0.0}, "cost is 0.0; it must be above 0"),
         ({"cost": float("nan")}, "cost is nan"),
+        ({"loss": "l2"}, "unknown loss 'l2'; there are: squared-hinge, hinge, logistic"),
+        ({"negatives": "random"}, "unknown negatives 'random'; there are: teacher, matcher, both"),
         ({"positive_weight": -1.0}, "positive_weight is -1.0"),
         ({"tolerance": 0.0}, "tolerance is 0.0"),
         ({"max_sweeps": 0}, "max_sweeps is 0"),
@@ -286,3 +288,12 @@ def test_settings_that_make_no_sense(settings, message):
     X, Y, parents, _ = level_problem(30)
     with pytest.raises(UsageError, match=message):
         LevelTrainer(Features.of(X), Y, parents, RankerConfig(**settings))
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"), [([1.0], "1 document costs but 200 documents"), ([0.0] * 200, "must be numbers above 0")]
+)
+def test_document_costs_that_make_no_sense(costs, message):
+    X, Y, parents, _ = level_problem(30)
+    with pytest.raises(DataError, match=message):
+        LevelTrainer(Features.of(X), Y, parents, RankerConfig(), document_costs=np.array(costs))

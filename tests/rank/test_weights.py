@@ -38,6 +38,7 @@ def test_prune(made, threshold, most, half):
     assert found.dtype == (np.float16 if half else np.float32)
     np.testing.assert_array_equal(block.dense, W[-2:].T)  # the bias is never dropped
     assert block.dense.flags.c_contiguous
+    assert not np.shares_memory(block.dense, W)  # which would keep all of W alive
     assert (block.entry_value != 0).all()
     np.testing.assert_array_equal(W, before)
     if most is not None:

@@ -20,6 +20,7 @@ from labelwise.rank.weights import LevelWeights, PrunedBlock
 from labelwise.types import Csr, Floats, OnEvent
 
 _LOSSES = {"squared-hinge": SQUARED_HINGE, "hinge": HINGE, "logistic": LOGISTIC}
+_NEGATIVES = ("teacher", "matcher", "both")
 
 # Labels solved together. Wider blocks share more of a document's reading, narrower ones fit the cache; a multiple of
 # sixteen leaves no remainder to the vector loops.
@@ -93,6 +94,11 @@ class LevelTrainer:
         budget : bytes that pieces of work in progress may take together; as much as the features do, if not given
         document_costs : (n_docs,) factors of the cost, 1 for all if not given
         """
+        if document_costs is not None:
+            if len(document_costs) != features.n_docs:
+                raise DataError(f"there are {len(document_costs)} document costs but {features.n_docs} documents")
+            if not ((np.asarray(document_costs) > 0) & np.isfinite(document_costs)).all():
+                raise DataError("document costs must be numbers above 0; leave out documents that should not count")
         self.features, self.Y, self.parents, self.config = features, Y, parents, _checked(config)
         self.seed, self.threads = seed, threads
         self.budget = MemoryBudget(budget or max(LEAST_BUDGET, features.indices.nbytes + features.data.nbytes))
@@ -210,6 +216,9 @@ def _by_parent(M: Csr) -> list[npt.NDArray[np.int64]]:
 
 
 def _checked(config: RankerConfig) -> RankerConfig:
+    for name, known in (("loss", tuple(_LOSSES)), ("negatives", _NEGATIVES)):
+        if getattr(config, name) not in known:
+            raise UsageError(f"unknown {name} {getattr(config, name)!r}; there are: {', '.join(known)}")
     for name in ("cost", "positive_weight", "tolerance"):
         if not getattr(config, name) > 0:
             raise UsageError(f"{name} is {getattr(config, name)}; it must be above 0")
