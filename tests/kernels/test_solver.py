@@ -229,8 +229,9 @@ def test_logistic_dual_variables_may_reach_their_limit():
     # A far-off positive against many negatives: its dual variable is so near 1 that float32 rounds it to 1.
     X = np.ones((100, 1), np.float32)
     X[0] = 20
-    signs = -np.ones((100, LANES), np.int8)
-    signs[0] = 1
+    signs = np.zeros((100, LANES), np.int8)
+    signs[:, 0] = -1
+    signs[0, 0] = 1
     block = Block(X, np.zeros((100, 1)), signs, np.ones((100, 2)), "logistic").solve(sweeps=200)
     assert block.alpha[0, 0] == 1
     assert block.n_sweeps < 200
