@@ -3,17 +3,17 @@
 
     python benchmarks/linear.py DATA [DATA ...] [--threads 2] [--systems …] [--matcher-negatives] [--json OUT] [--check]
 
-DATA is a data set (a folder that labelwise reads) or a folder of ready features (X.trn.npz X.tst.npz Y.trn.npz Y.tst.npz).
-Every system runs in a process of its own, one after the other. The peers are run by ../shared/bench/peers/run.py in their own
-environment (see its README), which also makes the features with scikit-learn; labelwise's figures are taken in the same
-way: CPU and wall seconds of embedding, clustering and training, prediction of the whole test set with one and two threads
-(best of three, model saved and loaded), single queries, megabytes on disk, highest memory. Compiling or loading labelwise's kernels
-is timed apart (`jit_s`).
+DATA is a data set (a folder of jsonl splits) or a folder of ready features (X.trn.npz X.tst.npz Y.trn.npz Y.tst.npz).
+Every system runs in a process of its own, one after the other. The peers are run by ../shared/bench/peers/run.py in
+their own environment (see its README), which also makes the features with scikit-learn; labelwise's figures are taken
+in the same way: CPU and wall seconds of embedding, clustering and training, prediction of the whole test set with one
+and two threads (best of three, model saved and loaded), single queries, megabytes on disk, highest memory. Compiling
+or loading labelwise's kernels is timed apart (`jit_s`).
 
-Prints a markdown table and one JSON line per data set. With --check the exit code is 1 when a bar is missed: against PECOS
-at its defaults, P@1, 3, 5 at most 0.15 below; training at most 1/5 of its CPU seconds in the geometric mean and 1/3 on
-any set; clustering not slower; prediction and single queries at most 1/2; disk at most 0.6; memory at most 1.0; with
---matcher-negatives, TFN+MAN at most twice our TFN and 1/15 of PECOS's.
+Prints a markdown table and one JSON line per data set. With --check the exit code is 1 when a bar is missed: against
+PECOS at its defaults, P@1, 3, 5 at most 0.15 below; training at most 1/5 of its CPU seconds in the geometric mean and
+1/3 on any set; clustering not slower; prediction and single queries at most 1/2; disk at most 0.6; memory at most 1.0;
+with --matcher-negatives, TFN+MAN at most twice our TFN and 1/15 of PECOS's.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def run_labelwise(folder: Path, threads: int, negatives: str, preset: str, queri
     X, Y, X_test, Y_test = (load(name) for name in ("X.trn", "Y.trn", "X.tst", "Y.tst"))
     record: dict = {"rss_data_mib": peak()}
 
-    def timed(key: str, call):  # noqa: ANN202
+    def timed(key: str, call):
         wall, cpu = time.perf_counter(), time.process_time()
         answer = call()
         record[f"{key}_s"] = round(time.perf_counter() - wall, 3)
@@ -71,6 +71,7 @@ def run_labelwise(folder: Path, threads: int, negatives: str, preset: str, queri
         return answer
 
     from dataclasses import replace
+    from functools import partial
 
     from labelwise import __version__
     from labelwise.config import LinearTreeConfig
@@ -120,7 +121,7 @@ def run_labelwise(folder: Path, threads: int, negatives: str, preset: str, queri
     model.report_, model._searches = {}, model._make_searches()
     with tempfile.TemporaryDirectory() as scratch:
         target = Path(scratch) / "model"
-        timed("save", lambda: model.save(target))
+        timed("save", partial(model.save, target))
         record["model_mb"] = round(sum(f.stat().st_size for f in target.rglob("*") if f.is_file()) / 1e6, 2)
         del model, trees
         loaded = timed("load", lambda: LinearTree.load(target))

@@ -238,6 +238,10 @@ def test_a_run_directory_keeps_the_stages(config, fitted, tmp_path):
         assert_same(model.predict(TEST_TEXTS), fitted.predict(TEST_TEXTS))
     _, stages = fit(LinearTreeConfig(**{**vars(config), "threads": 2}))
     assert all(found for _, found in stages)
+    if config.combine == "ranker-only":  # of which there cannot be several
+        with pytest.raises(UsageError, match="several trees cannot be averaged"):
+            fit(LinearTreeConfig(**{**vars(config), "n_trees": 4}))
+        return
     _, stages = fit(LinearTreeConfig(**{**vars(config), "n_trees": 4}))  # further trees beside those that are there
     assert [found for _, found in stages] == [True] * (1 + config.n_trees) + [False] * (4 - config.n_trees)
     _, stages = fit(LinearTreeConfig(**{**vars(config), "ranker": RankerConfig(cost=0.7)}))

@@ -80,10 +80,10 @@ class LinearTree:
             Keep the stages' results there, and find them again.
         """
         config = _checked(self.config)
-        Y, self.labels_ = _targets(labels_or_Y, label_names)
+        Y, labels = _targets(labels_or_Y, label_names)
         with RunDirectory(run_dir, purpose="fit", on_event=on_event) if run_dir else nullcontext() as run:
             hook = run.on_event if run else on_event
-            X = self._fit_features(texts_or_X, run, hook)
+            tfidf, X = self._fit_features(texts_or_X, run, hook)
             if X.shape[0] != Y.shape[0]:
                 raise DataError(f"there are {X.shape[0]} documents but {Y.shape[0]} rows of labels; they must match")
             features = Features.of(X, bias=config.ranker.bias)
@@ -104,9 +104,9 @@ class LinearTree:
                     "tree", inputs=inputs, compute=partial(train, seed), save=TrainedTree.save, load=TrainedTree.load
                 )
 
-            trees = [kept(config.seed + number) for number in range(config.n_trees)]
-            self.trees_ = tuple(trees)
-            self.n_features_ = X.shape[1]
+            trees = tuple(kept(config.seed + number) for number in range(config.n_trees))
+            # Nothing of an earlier fit is touched before all is trained.
+            self.tfidf_, self.labels_, self.trees_, self.n_features_ = tfidf, labels, trees, X.shape[1]
             self.calibrator_ = None
             self.report_ = {"documents": int(Y.shape[0]), "pairs": int(Y.nnz)}
             self._searches = self._make_searches()
@@ -114,23 +114,24 @@ class LinearTree:
                 self.calibrate(validation, on_event=hook)
         return self
 
-    def _fit_features(self, texts_or_X: Any, run: RunDirectory | None, on_event: OnEvent | None) -> Csr:
+    def _fit_features(
+        self, texts_or_X: Any, run: RunDirectory | None, on_event: OnEvent | None
+    ) -> tuple[Tfidf | None, Csr]:
         if sp.issparse(texts_or_X):
-            self.tfidf_ = None
-            return _canonical(texts_or_X)
+            return None, _canonical(texts_or_X)
         config = replace(self.config.tfidf, threads=self.config.threads)
         if run is None:
-            self.tfidf_ = Tfidf(config)
-            return self.tfidf_.fit_transform(texts_or_X, on_event=on_event)
+            tfidf = Tfidf(config)
+            return tfidf, tfidf.fit_transform(texts_or_X, on_event=on_event)
         texts = list(texts_or_X)
-        self.tfidf_ = run.stage(
+        tfidf = run.stage(
             "tfidf",
             inputs={"config": config, "texts": texts},
             compute=lambda: Tfidf(config).fit(texts, on_event=on_event),
             save=Tfidf.save,
             load=Tfidf.load,
         )
-        return self.tfidf_.transform(texts, on_event=on_event)
+        return tfidf, tfidf.transform(texts, on_event=on_event)
 
     def calibrate(self, validation: Dataset, *, on_event: OnEvent | None = None) -> Self:
         """Learn what scores mean from documents that the model was not trained on."""
@@ -313,6 +314,11 @@ def _at_least(matrix: Csr, least: float) -> Csr:
 def _checked(config: LinearTreeConfig) -> LinearTreeConfig:
     if config.n_trees < 1 or config.beam < 1:
         raise UsageError(f"n_trees is {config.n_trees} and beam is {config.beam}; both must be at least 1")
+    if config.n_trees > 1 and config.combine == "ranker-only":
+        raise UsageError(
+            "scores of ranker-only have no common zero, so several trees cannot be averaged; "
+            "set n_trees to 1, or combine to l3-hinge or sigmoid"
+        )
     if config.matcher.bias != config.ranker.bias:
         raise UsageError("matcher.bias and ranker.bias differ; one constant feature serves both")
     return config

@@ -222,8 +222,9 @@ def _checked(config: RankerConfig) -> RankerConfig:
     for name in ("cost", "positive_weight", "tolerance"):
         if not getattr(config, name) > 0:
             raise UsageError(f"{name} is {getattr(config, name)}; it must be above 0")
-    if config.max_sweeps < 1:
-        raise UsageError(f"max_sweeps is {config.max_sweeps}; it must be at least 1")
+    for name in ("max_sweeps", "matcher_sweeps"):
+        if getattr(config, name) < 1:
+            raise UsageError(f"{name} is {getattr(config, name)}; it must be at least 1")
     if config.threshold < 0:
         raise UsageError(f"threshold is {config.threshold}; it must be 0 or more")
     if config.max_weights is not None and config.max_weights < 1:

@@ -94,7 +94,7 @@ def train_tree(
             found = search.top(features, beam=config.beam, top_k=config.beam, threads=config.threads, on_event=on_event)
             matcher = matcher_aware(found, config.beam)
             if stage.negatives == "matcher":
-                # Its own positives a label always has: only the negatives are the matcher's.
+                # Documents of a true cluster that the matcher would not send there are left out.
                 teacher = teacher.multiply(matcher).tocsr()
         name = "training the labels" if last else f"training level {level + 1} of {tree.depth}"
         levels.append(trainer.fit(teacher, matcher, name=name, on_event=on_event))
