@@ -1,3 +1,4 @@
+import json
 import logging
 import lzma
 import random
@@ -160,3 +161,21 @@ def test_real_data(name, n_docs, n_labels):
     test = load_dataset(SHARED / name, "test", allow_duplicate_ids=True)
     assert (len(test), test.n_labels) == (n_docs, n_labels)
     assert (test.label_texts is not None) == (name == "debdeps-15k")
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "tsv", "parquet"])
+def test_documents_to_be_labelled_need_no_labels_column(tmp_path, kind):
+    path = tmp_path / f"new.{kind}"
+    texts = ["first text", "second text"]
+    if kind == "jsonl":
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    elif kind == "parquet":
+        arrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(arrow.table({"text": texts}), path)
+    else:
+        path.write_text("text\n" + "".join(f"{text}\n" for text in texts))
+    dataset = load_dataset(path, allow_unlabelled=True)
+    assert dataset.texts == texts
+    assert dataset.Y.nnz == 0
+    with pytest.raises(DataError, match="there is no column 'labels'"):
+        load_dataset(path)

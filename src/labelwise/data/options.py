@@ -35,7 +35,8 @@ class ReadOptions:
     max_text_chars: int = 10_000_000
     """A text longer than this is a bad row: it is more likely an unclosed quote than a document."""
     allow_unlabelled: bool = False
-    """Keep records with an empty label list; without it they are bad rows. Matrix formats always keep them."""
+    """Keep records with an empty label list, or none at all; without it they are bad rows. Matrix formats always keep
+    them."""
     allow_duplicate_ids: bool = False
     """Keep records whose id another record of the split has; without it they are bad rows."""
     libsvm_base: Literal["auto", "zero", "one"] = "auto"

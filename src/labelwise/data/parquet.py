@@ -18,9 +18,8 @@ def read_parquet(path: Path, builder: RecordBuilder) -> Iterator[Batch]:
     options, row = builder.options, 1
     with _Parquet(path) as parquet:
         require_columns(parquet.columns, options, path, None)
-        wanted = [*options.text_columns, options.labels_column]
-        if options.id_column in parquet.columns:
-            wanted.append(options.id_column)
+        wanted = [*options.text_columns]
+        wanted += [name for name in (options.labels_column, options.id_column) if name in parquet.columns]
         for table in parquet.batches(list(dict.fromkeys(wanted))):
             try:
                 made = _column_wise(table, row, builder)
@@ -50,6 +49,8 @@ def _column_wise(table: Any, row: int, builder: RecordBuilder) -> Batch | None:
     arrow = need("pyarrow", extra="parquet", purpose="parquet files")
     compute = need("pyarrow.compute", extra="parquet", purpose="parquet files")
     options = builder.options
+    if options.labels_column not in table.schema.names:
+        return None
     labels = table.column(options.labels_column)
     if len(options.text_columns) > 1 or table.num_rows == 0 or labels.null_count:
         return None
@@ -104,7 +105,7 @@ def _row_wise(table: Any, row: int, builder: RecordBuilder) -> None:
     columns = {name: table.column(name).to_pylist() for name in table.schema.names}
     texts = [columns[name] for name in options.text_columns]
     ids = columns.get(options.id_column)
-    for i, labels in enumerate(columns[options.labels_column]):
+    for i, labels in enumerate(columns.get(options.labels_column, [None] * table.num_rows)):
         text = texts[0][i] if len(texts) == 1 else joined([column[i] for column in texts])
         builder.add(row + i, text, labels, None if ids is None else ids[i])
 

@@ -157,9 +157,14 @@ def joined(parts: Sequence[object]) -> object:
 def require_columns(
     there: Mapping[str, object] | Sequence[str], options: ReadOptions, path: Path, line: int | None
 ) -> None:
-    """Refuse a file that lacks the text or labels column, naming the columns it has."""
+    """Refuse a file that lacks the text or labels column, naming the columns it has.
+
+    Where unlabelled records are allowed, the labels column may be missing as a whole.
+    """
     wanted = [(name, "--text-column") for name in options.text_columns]
-    for name, option in [*wanted, (options.labels_column, "--labels-column")]:
+    if not options.allow_unlabelled:
+        wanted.append((options.labels_column, "--labels-column"))
+    for name, option in wanted:
         if name not in there:
             columns = ", ".join(map(repr, there)) or "none"
             message = f"there is no column {name!r}; there are: {columns}. Name the right one with {option}"

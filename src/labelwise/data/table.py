@@ -25,7 +25,7 @@ def read_table(path: Path, kind: Literal["csv", "tsv"], builder: RecordBuilder) 
         raise DataError("the file is empty; there is not even a header row", path=path)
     require_columns(header, options, path, line)
     text_at = [header.index(name) for name in options.text_columns]
-    labels_at = header.index(options.labels_column)
+    labels_at = header.index(options.labels_column) if options.labels_column in header else None
     id_at = header.index(options.id_column) if options.id_column in header else None
     for line, row in rows:
         if len(row) != len(header):
@@ -34,7 +34,8 @@ def read_table(path: Path, kind: Literal["csv", "tsv"], builder: RecordBuilder) 
             bad.add(message, path=path, line=line)
             continue
         text = row[text_at[0]] if len(text_at) == 1 else joined([row[i] for i in text_at])
-        builder.add(line, text, row[labels_at], None if id_at is None else row[id_at])
+        labels = None if labels_at is None else row[labels_at]
+        builder.add(line, text, labels, None if id_at is None else row[id_at])
         if len(builder.texts) == ROWS_PER_BATCH:
             yield builder.batch()
     yield builder.batch()
