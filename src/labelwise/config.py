@@ -51,7 +51,7 @@ class IndexConfig:
     """Clusters just above the labels. If not given, the least power of two above n_labels // max_leaf + 1, which is
     the paper's choice for its data sets. Not for kmeans, where max_leaf decides."""
     branching: int | None = None
-    """Most children of a node above the clusters. If not given, 16 where there are more than 256 clusters and one
+    """Most children of a node above the clusters. If not given, 16 where there are more than 64 clusters and one
     flat level otherwise; 100 for kmeans."""
     max_leaf: int = 100
     """The most labels that a cluster holds, if n_clusters is not given; not counting, for kmeans, labels of which
@@ -100,8 +100,8 @@ class LinearTreeConfig:
 
     tfidf: TfidfConfig = field(default_factory=TfidfConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
-    matcher: RankerConfig = field(default_factory=lambda: RankerConfig(tolerance=0.5))
-    """The models of the nodes above the labels."""
+    matcher: RankerConfig = field(default_factory=lambda: RankerConfig(tolerance=0.5, max_sweeps=8, threshold=0.15))
+    """The models of the nodes above the labels, which only choose clusters and need less care."""
     ranker: RankerConfig = field(default_factory=RankerConfig)
     """The models of the labels."""
     n_trees: int = 1

@@ -19,7 +19,7 @@ from labelwise.index.tree import Tree
 from labelwise.types import Csr, Ints, OnEvent
 
 METHODS = ("balanced", "kmeans", "random", "none")
-FLAT_UP_TO = 256
+FLAT_UP_TO = 64
 BRANCHING = 16
 
 
