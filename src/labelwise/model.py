@@ -296,7 +296,7 @@ def _distinct(names: Sequence[Any]) -> list[str]:
 
 def _canonical(matrix: Any) -> Csr:
     """CSR with sorted, distinct indices and float32 values; the input is left as it was."""
-    X = sp.csr_array(matrix)
+    X = matrix if isinstance(matrix, sp.csr_array) else sp.csr_array(matrix)
     if X.dtype != np.float32:
         X = X.astype(np.float32)
     if not X.has_canonical_format:
