@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise import storage
@@ -23,6 +22,7 @@ from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import build_tree, embed_labels
 from labelwise.predictions import Predictions
+from labelwise.predictions.ranking import at_least
 from labelwise.rank.linear import Features
 from labelwise.rank.predict import BeamSearch
 from labelwise.rank.tree import TrainedTree, train_tree
@@ -186,7 +186,7 @@ class LinearTree:
         if self.calibrator_ is not None:
             matrix = self.calibrator_.transform_matrix(matrix)
         if min_probability > 0:
-            matrix = _at_least(matrix, min_probability)
+            matrix = at_least(matrix, min_probability)
         predictions = Predictions(matrix, self.labels_, ids)
         return predictions if len(parts) == 1 else predictions.top_k(top_k)
 
@@ -303,12 +303,6 @@ def _canonical(matrix: Any) -> Csr:
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def _at_least(matrix: Csr, least: float) -> Csr:
-    kept = matrix.data >= least
-    counts: npt.NDArray[np.int64] = np.concatenate(([0], np.cumsum(kept)))
-    return sp.csr_array((matrix.data[kept], matrix.indices[kept], counts[matrix.indptr]), shape=matrix.shape)
 
 
 def _checked(config: LinearTreeConfig) -> LinearTreeConfig:

@@ -7,13 +7,12 @@ again on reading. Other percent signs stay as they are, so that URIs which have 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
-from labelwise.data.batch import Batch, Vocabulary
+from labelwise.data.batch import Batch, FileSource, Vocabulary
 from labelwise.data.builder import RecordBuilder
 from labelwise.data.files import read_lines
-from labelwise.data.names import label_list, read_label_texts
+from labelwise.data.names import label_list
 from labelwise.data.options import BadRows, ReadOptions
 
 _SPECIAL = re.compile(r"[ \t\n\r\v\f<>]|%(?=20|25|3C|3E|09|0A|0B|0C|0D)")
@@ -33,7 +32,7 @@ def from_uri(uri: str) -> str:
 
 
 @dataclass(kw_only=True)
-class AnnifSource:
+class AnnifSource(FileSource):
     """Annif's TSV files."""
 
     path: Path
@@ -47,16 +46,6 @@ class AnnifSource:
         names = None if self.beside is None else label_list(self.beside)
         self.labels_known = names is not None
         self.labels = Vocabulary(names or ())
-
-    @property
-    def splits(self) -> list[str]:
-        """Names of the splits there are: train first."""
-        return list(self.files)
-
-    @cached_property
-    def label_texts(self) -> Mapping[str, str] | None:
-        """Descriptions of labels by name, from label_texts.jsonl."""
-        return None if self.beside is None else read_label_texts(self.beside)
 
     def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
         """The documents of a split, in order."""

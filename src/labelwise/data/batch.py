@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelwise.data.names import unused_name
+from labelwise.data.names import read_label_texts, unused_name
 from labelwise.data.options import BadRows
 from labelwise.types import Csr, Ints
 
@@ -129,6 +130,23 @@ class Source(Protocol):
     def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
         """The documents of a split, in order."""
         ...
+
+
+class FileSource:
+    """What every source of files has: a file, or some, for each split, and a folder where descriptions may lie."""
+
+    files: Mapping[str, Any]
+    beside: Path | None
+
+    @property
+    def splits(self) -> list[str]:
+        """Names of the splits there are: train first."""
+        return list(self.files)
+
+    @cached_property
+    def label_texts(self) -> Mapping[str, str] | None:
+        """Descriptions of labels by name, from label_texts.jsonl."""
+        return None if self.beside is None else read_label_texts(self.beside)
 
 
 def label_matrix(parts: Sequence[Batch], n_labels: int) -> Csr:

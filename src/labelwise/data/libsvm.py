@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from labelwise.data.batch import Batch, NumberedLabels, zero_one
-from labelwise.data.names import label_list, read_label_texts
+from labelwise.data.batch import Batch, FileSource, NumberedLabels, zero_one
+from labelwise.data.names import label_list
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.data.sparse import read_sparse
 from labelwise.errors import DataError
@@ -16,7 +16,7 @@ from labelwise.types import Ints
 
 
 @dataclass(kw_only=True)
-class LibsvmSource:
+class LibsvmSource(FileSource):
     """Libsvm files. All splits are read once for the largest numbers, as nothing else tells the shape."""
 
     path: Path
@@ -29,16 +29,6 @@ class LibsvmSource:
     def __post_init__(self) -> None:
         names = None if self.beside is None else label_list(self.beside)
         self.labels = NumberedLabels(names or (), closed=names is not None)
-
-    @property
-    def splits(self) -> list[str]:
-        """Names of the splits there are: train first."""
-        return list(self.files)
-
-    @cached_property
-    def label_texts(self) -> Mapping[str, str] | None:
-        """Descriptions of labels by name, from label_texts.jsonl."""
-        return None if self.beside is None else read_label_texts(self.beside)
 
     @cached_property
     def _shape(self) -> tuple[int, int]:

@@ -4,16 +4,15 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelwise.data.batch import Batch, NumberedLabels, zero_one
+from labelwise.data.batch import Batch, FileSource, NumberedLabels, zero_one
 from labelwise.data.matrix import matrix_batches
-from labelwise.data.names import column_names, find_beside, label_list, numbered_names, read_label_texts
+from labelwise.data.names import column_names, find_beside, label_list, numbered_names
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError
 from labelwise.types import Csr
@@ -53,7 +52,7 @@ def _first(folder: Path, names: list[str]) -> Path | None:
 
 
 @dataclass(kw_only=True)
-class PecosSource:
+class PecosSource(FileSource):
     """An X-Transformer or PECOS folder."""
 
     path: Path
@@ -72,14 +71,9 @@ class PecosSource:
         self.labels = NumberedLabels(names, closed=True)
 
     @property
-    def splits(self) -> list[str]:
-        """Names of the splits there are: train first."""
-        return list(self.files)
-
-    @cached_property
-    def label_texts(self) -> Mapping[str, str] | None:
-        """Descriptions of labels by name, from label_texts.jsonl."""
-        return read_label_texts(self.path)
+    def beside(self) -> Path | None:  # type: ignore[override]  # derived here, given elsewhere
+        """Descriptions of labels lie in the folder itself."""
+        return self.path
 
     def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
         """The documents of a split, in order."""

@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from labelwise.data.batch import Batch, Vocabulary, kind_of
+from labelwise.data.batch import Batch, FileSource, Vocabulary, kind_of
 from labelwise.data.builder import RecordBuilder, looks_like_list
 from labelwise.data.files import Block, read_blocks
-from labelwise.data.names import label_list, read_label_texts
+from labelwise.data.names import label_list
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError
 
@@ -25,7 +25,7 @@ SEPARATORS = (";", "|", ",")
 
 
 @dataclass(kw_only=True)
-class RecordSource:
+class RecordSource(FileSource):
     """A folder of record files, one a split, or a single such file."""
 
     path: Path
@@ -41,16 +41,6 @@ class RecordSource:
         names = None if self.beside is None else label_list(self.beside)
         self.labels_known = names is not None
         self.labels = Vocabulary(names or ())
-
-    @property
-    def splits(self) -> list[str]:
-        """Names of the splits there are: train first."""
-        return list(self.files)
-
-    @cached_property
-    def label_texts(self) -> Mapping[str, str] | None:
-        """Descriptions of labels by name, from label_texts.jsonl."""
-        return None if self.beside is None else read_label_texts(self.beside)
 
     @cached_property
     def separator(self) -> str | None:

@@ -3,16 +3,15 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from labelwise.data.batch import Batch, NumberedLabels, zero_one
+from labelwise.data.batch import Batch, FileSource, NumberedLabels, zero_one
 from labelwise.data.builder import RecordBuilder
 from labelwise.data.files import read_lines
 from labelwise.data.matrix import matrix_batches
-from labelwise.data.names import column_names, find_beside, label_list, numbered_names, read_label_texts
+from labelwise.data.names import column_names, find_beside, label_list, numbered_names
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.data.records import joined, read_jsonl
 from labelwise.data.sparse import Header, join_rows, read_header, read_sparse
@@ -33,7 +32,7 @@ def _names(folder: Path | None, n_labels: int, whose: Path, encoding: str) -> li
 
 
 @dataclass(kw_only=True)
-class HeaderSource:
+class HeaderSource(FileSource):
     """Files with an ``N D L`` header and ``l,l f:v f:v`` lines."""
 
     path: Path
@@ -59,16 +58,6 @@ class HeaderSource:
         n_labels = self.headers[first].n_labels or 0
         self.labels = NumberedLabels(_names(self.beside, n_labels, self.files[first], encoding), closed=True)
 
-    @property
-    def splits(self) -> list[str]:
-        """Names of the splits there are: train first."""
-        return list(self.files)
-
-    @cached_property
-    def label_texts(self) -> Mapping[str, str] | None:
-        """Descriptions of labels by name, from label_texts.jsonl."""
-        return None if self.beside is None else read_label_texts(self.beside)
-
     def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
         """The documents of a split, in order."""
         path, header = self.files[split], self.headers[split]
@@ -89,7 +78,7 @@ class FamilyFiles:
 
 
 @dataclass(kw_only=True)
-class FamilySource:
+class FamilySource(FileSource):
     """``trn_X_Xf.txt``, ``trn_X_Y.txt``, ``tst_…``: a matrix a file, texts in ``trn_X.txt`` where they are given.
 
     Features of labels (``lbl_X_Xf.txt``) and names of features (``Xf.txt``) have no place in a Dataset.
@@ -108,14 +97,9 @@ class FamilySource:
         self.labels = NumberedLabels(names, closed=True)
 
     @property
-    def splits(self) -> list[str]:
-        """Names of the splits there are: train first."""
-        return list(self.files)
-
-    @cached_property
-    def label_texts(self) -> Mapping[str, str] | None:
-        """Descriptions of labels by name, from label_texts.jsonl."""
-        return read_label_texts(self.path)
+    def beside(self) -> Path | None:  # type: ignore[override]  # derived here, given elsewhere
+        """Descriptions of labels lie in the folder itself."""
+        return self.path
 
     def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
         """The documents of a split, in order."""
@@ -140,7 +124,7 @@ class FamilySource:
 
 
 @dataclass(kw_only=True)
-class RawSource:
+class RawSource(FileSource):
     """``trn.json``, ``tst.json`` and ``lbl.json``: titles and contents, labels by number."""
 
     path: Path
@@ -164,11 +148,6 @@ class RawSource:
             texts.append(str(joined([title, content if isinstance(content, str) else None])))
         self.labels = NumberedLabels(numbered_names(titles), closed=True)
         self.label_texts = dict(zip(self.labels.names, texts, strict=True))
-
-    @property
-    def splits(self) -> list[str]:
-        """Names of the splits there are: train first."""
-        return list(self.files)
 
     def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
         """The documents of a split, in order."""

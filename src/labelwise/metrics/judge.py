@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from labelwise.errors import DataError, UsageError
 from labelwise.kernels.metrics import CANONICAL, OUT_OF_RANGE, inspect_rows, mark_hits
 from labelwise.predictions import Predictions
-from labelwise.predictions.ranking import rank_best
+from labelwise.predictions.ranking import at_least, rank_best
 from labelwise.types import Csr, Floats, Ints
 
 Scored: TypeAlias = Csr | Predictions
@@ -92,7 +92,7 @@ def judge(Y: Csr, Y_pred: Scored, k: int | None, *, threshold: float | None = No
             "lay both over the same labels, in the same order: Dataset.with_labels and Predictions.with_labels do it"
         )
     if threshold is not None:
-        scored = _at_least(scored, threshold)
+        scored = at_least(scored, threshold)
     best_indptr: Ints
     if k is None:
         best_indptr, best, scores = scored.indptr.astype(np.int64), scored.indices, scored.data
@@ -166,9 +166,3 @@ def _canonical(matrix: Csr, name: str, *, binary: bool) -> Csr:
 
 def _copied(csr: Csr) -> Csr:
     return sp.csr_array((csr.data.copy(), csr.indices.copy(), csr.indptr.copy()), shape=csr.shape)
-
-
-def _at_least(scored: Csr, threshold: float) -> Csr:
-    keep = scored.data >= threshold
-    indptr = np.concatenate(([0], np.cumsum(keep)))[scored.indptr]
-    return sp.csr_array((scored.data[keep], scored.indices[keep], indptr), shape=scored.shape)

@@ -1,6 +1,7 @@
-"""The best entries of every row of a sparse matrix; equal scores go to the lower column."""
+"""The best entries of every row of a sparse matrix, or those above a score; equal scores go to the lower column."""
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelwise.kernels.metrics import rank_rows
 from labelwise.types import Csr, Ints
@@ -27,3 +28,10 @@ def rank_all(matrix: Csr) -> Ints:
     """Positions in `matrix.data` of all entries, row by row, best first; equal scores by column."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     return np.lexsort((matrix.indices, -matrix.data.astype(np.float64, copy=False), rows))
+
+
+def at_least(matrix: Csr, score: float) -> Csr:
+    """The same rows with only the entries of at least this score; the input is left as it was."""
+    kept = matrix.data >= score
+    indptr = np.concatenate(([0], np.cumsum(kept)))[matrix.indptr]
+    return sp.csr_array((matrix.data[kept], matrix.indices[kept], indptr), shape=matrix.shape)

@@ -24,10 +24,9 @@ _MARK = "shop.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShopSummary:
-    """What `write_shop` wrote."""
+class ShopCounts:
+    """What is in a shop; shop.json keeps it."""
 
-    path: Path
     n_train: int
     n_test: int
     n_queries: int
@@ -42,6 +41,13 @@ class ShopSummary:
     """Labels without any document."""
     tail_share: float
     """Share of the labels with fewer than 100 training documents."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShopSummary(ShopCounts):
+    """What `write_shop` wrote."""
+
+    path: Path
     bytes_written: int
 
 
@@ -91,20 +97,7 @@ def write_shop(
     return ShopSummary(path=path, bytes_written=size, **asdict(counts))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Counts:
-    n_train: int
-    n_test: int
-    n_queries: int
-    n_pairs: int
-    labels_per_product: float
-    wrong_clicks: int
-    n_unseen: int
-    n_unused: int
-    tail_share: float
-
-
-def _write_documents(folder: Path, shop: Shop, on_event: OnEvent | None) -> _Counts:
+def _write_documents(folder: Path, shop: Shop, on_event: OnEvent | None) -> ShopCounts:
     names = [json.dumps(query, ensure_ascii=False) for query in shop.queries]
     seen = np.zeros((2, len(names)), dtype=np.int64)  # documents of a label, in train and in test
     wrong_clicks = 0
@@ -121,7 +114,7 @@ def _write_documents(folder: Path, shop: Shop, on_event: OnEvent | None) -> _Cou
                 seen[split] += np.bincount(block.indices[pair_is_test == split], minlength=len(names))
             wrong_clicks += block.wrong_clicks
             task.advance(len(lines))
-    return _Counts(
+    return ShopCounts(
         n_train=shop.n_products - shop.n_test,
         n_test=shop.n_test,
         n_queries=len(names),
@@ -144,7 +137,7 @@ def _lines(block: Block, names: Sequence[str]) -> list[str]:
     return lines
 
 
-def _readme(parameters: dict[str, float], counts: _Counts) -> str:
+def _readme(parameters: dict[str, float], counts: ShopCounts) -> str:
     settings = ", ".join(f"{name}={value}" for name, value in parameters.items())
     return f"""# The shop: generated data
 
