@@ -75,6 +75,7 @@ def test_matcher_aware(Y):
     assert found.has_sorted_indices
     assert_same(scores, before)
     np.testing.assert_array_equal(matcher_aware(scores, 9).toarray(), scores.toarray() > 0)
+    np.testing.assert_array_equal(matcher_aware(scores).toarray(), scores.toarray() > 0)
 
 
 def test_scores_below_zero_are_scores():

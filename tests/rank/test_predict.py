@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from labelwise.errors import UsageError
 from labelwise.rank import predict
 from labelwise.rank.linear import Features
-from labelwise.rank.predict import BeamSearch
+from labelwise.rank.predict import BeamSearch, Shortlist
 from labelwise.rank.weights import LevelWeights
 from tests.kernels.test_beam import level_of
 from tests.reference import beam as reference
@@ -206,3 +206,31 @@ def test_levels_without_a_single_weight():
         Features.of(sp.csr_array(np.eye(2, dtype=np.float32))), beam=1, top_k=2
     )
     np.testing.assert_array_equal(found.indices, [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("combine", COMBINE)
+def test_a_search_may_begin_at_a_shortlist(combine):
+    """The nodes of the first level, found and scored elsewhere, lead to the leaves that a whole search finds."""
+    tree, levels, X = problem(11, depth=2, n_docs=9)
+    whole = BeamSearch(levels, n_features=X.shape[1], combine=combine).top(Features.of(X), beam=3, top_k=5)
+    raw = np.hstack((X.toarray(), np.ones((9, 1)))) @ tree[0][0]
+    kept = np.argsort(-raw, kind="stable", axis=1)[:, :3]
+    found = sp.csr_array(raw.shape, dtype=np.float32).tolil()
+    for i, nodes in enumerate(kept):
+        for node in nodes:
+            found[i, node] = raw[i, node] if raw[i, node] else 1e-30  # a score of 0 is a score
+    start = Shortlist.of(sp.csr_array(found.tocsr()), combine)
+    ranker = BeamSearch(levels[1:], n_features=X.shape[1], combine=combine)
+    got = ranker.top(Features.of(X), beam=1, top_k=5, start=start)
+    np.testing.assert_array_equal(got.indices, whole.indices)
+    np.testing.assert_allclose(got.data, whole.data, rtol=1e-5)
+
+
+def test_a_search_without_a_root_needs_a_shortlist_of_its_documents():
+    _, levels, X = problem(11, depth=2, n_docs=9)
+    search = BeamSearch(levels[1:], n_features=X.shape[1])
+    with pytest.raises(UsageError, match="say where, by a shortlist"):
+        search.top(Features.of(X), beam=1, top_k=5)
+    start = Shortlist.of(sp.csr_array((8, levels[1].n_parents), dtype=np.float32), "l3-hinge")
+    with pytest.raises(UsageError, match="of 8 documents, not of these 9"):
+        search.top(Features.of(X), beam=1, top_k=5, start=start)

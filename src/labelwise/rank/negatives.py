@@ -30,8 +30,10 @@ def teacher_forcing(Y: Csr, parents: npt.NDArray[np.int32], n_parents: int) -> C
     return M
 
 
-def matcher_aware(scores: Csr, top_b: int) -> Csr:
-    """The `top_b` parents with the highest scores of each document, as a 0/1 matrix like `scores`."""
+def matcher_aware(scores: Csr, top_b: int | None = None) -> Csr:
+    """The `top_b` parents with the highest scores of each document, or all that have one, as a 0/1 matrix."""
+    if top_b is None:
+        return sp.csr_array((np.ones(scores.nnz, np.float32), scores.indices, scores.indptr), shape=scores.shape)
     counts = np.diff(scores.indptr)
     rows = np.repeat(np.arange(scores.shape[0]), counts)
     order = np.lexsort((scores.indices, -scores.data, rows))

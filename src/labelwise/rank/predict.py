@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,34 @@ _SCORES_PER_BATCH = 1 << 21
 # Rows with weights for this share of a node's children are written out in full when a model is loaded.
 FULL_SHARE = 0.2
 _TRANSFORMS = {"sigmoid": (SIGMOID, 0), **{f"l{power}-hinge": (HINGE, power) for power in (1, 2, 3, 4)}}
+
+
+@dataclass(frozen=True, eq=False)
+class Shortlist:
+    """Where a search begins if not at a single root: the nodes that another matcher found for each document."""
+
+    nodes: npt.NDArray[np.int32]
+    """(n_docs, width) parents of the first level searched, -1 where a document has fewer."""
+    scores: npt.NDArray[np.float32]
+    """(n_docs, width) their scores, transformed, as logarithms."""
+
+    @classmethod
+    def of(cls, found: Csr, combine: Combine) -> Self:
+        """Nodes with the matcher's own scores.
+
+        Parameters
+        ----------
+        found : (n_docs, n_nodes) scores as the matcher gives them; entries that are not there are not searched
+        combine : how they become factors of a label's score; "ranker-only" leaves them out
+        """
+        counts = np.diff(found.indptr)
+        width = max(int(counts.max(initial=0)), 1)
+        nodes = np.full((found.shape[0], width), -1, np.int32)
+        scores = np.zeros((found.shape[0], width), np.float32)
+        filled = np.arange(width) < counts[:, None]
+        nodes[filled] = found.indices
+        scores[filled] = _logarithms(found.data, combine)
+        return cls(nodes, scores)
 
 
 class BeamSearch:
@@ -59,10 +88,11 @@ class BeamSearch:
         *,
         beam: int,
         top_k: int,
+        start: Shortlist | None = None,
         threads: int | None = None,
         on_event: OnEvent | None = None,
     ) -> Csr:
-        """The best `top_k` leaves of each document with their scores.
+        """The best `top_k` leaves of each document with their scores, below the root or below a shortlist's nodes.
 
         Scores are between 0 and 1, except those of "ranker-only". Entries of a row are in order of their columns.
 
@@ -73,14 +103,20 @@ class BeamSearch:
         if beam < 1 or top_k < 1:
             raise UsageError(f"beam is {beam} and top_k is {top_k}; both must be at least 1")
         n_docs, n_leaves = documents.n_docs, self.levels[-1].n_children
+        if start is None and self.levels[0].n_parents > 1:
+            raise UsageError(f"the search begins at {self.levels[0].n_parents} nodes; say where, by a shortlist")
+        if start is not None and len(start.nodes) != n_docs:
+            raise UsageError(f"the shortlist is of {len(start.nodes)} documents, not of these {n_docs}")
+        first = 1 if start is None else start.nodes.shape[1]
         width = max(
-            min(beam, level.n_parents) * largest for level, largest in zip(self.levels, self._largest, strict=True)
+            min(beam if depth else first, level.n_parents) * largest
+            for depth, (level, largest) in enumerate(zip(self.levels, self._largest, strict=True))
         )
         size = max(1, _SCORES_PER_BATCH // width)
         borders = [(start, min(start + size, n_docs)) for start in range(0, max(n_docs, 1), size)]
 
         def search(border: tuple[int, int]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-            return self._search(documents, *border, beam, min(top_k, n_leaves))
+            return self._search(documents, *border, beam, min(top_k, n_leaves), start)
 
         parts = []
         with Task(on_event, "predicting", total=n_docs) as task:
@@ -97,11 +133,15 @@ class BeamSearch:
         Y_pred.has_sorted_indices = Y_pred.has_canonical_format = True
         return Y_pred
 
-    def _search(self, documents: Features, start: int, stop: int, beam: int, top_k: int) -> tuple[Any, Any]:
-        indptr = documents.indptr[start : stop + 1]
-        rows = (indptr, documents.indices, documents.data, documents.dense[start:stop])
-        best = np.zeros((stop - start, 1), np.int32)
-        scores = np.zeros((stop - start, 1), np.float32)
+    def _search(
+        self, documents: Features, begin: int, end: int, beam: int, top_k: int, start: Shortlist | None
+    ) -> tuple[Any, Any]:
+        n_docs = end - begin
+        rows = (documents.indptr[begin : end + 1], documents.indices, documents.data, documents.dense[begin:end])
+        if start is None:
+            best, scores = np.zeros((n_docs, 1), np.int32), np.zeros((n_docs, 1), np.float32)
+        else:
+            best, scores = start.nodes[begin:end], start.scores[begin:end]
         if not hasattr(self._local, "table"):
             self._local.table = np.full(self.n_features, -1, np.int32)
         table = self._local.table
@@ -110,15 +150,23 @@ class BeamSearch:
             n_best = top_k if last else min(beam, self.levels[depth].n_children)
             kind, power = _TRANSFORMS.get(self.combine, (RAW, 0) if last else (HINGE, 3))
             alone = last and self.combine == "ranker-only"
-            children = np.empty((stop - start, best.shape[1] * largest), np.float32)
+            children = np.empty((n_docs, best.shape[1] * largest), np.float32)
             standing = self._standing[depth]
             lookup = (table if standing is None else standing, *self._lookups[depth])
             score_children(arrays, rows, best, scores, (kind, power, alone), lookup, children)
-            next_best = np.empty((stop - start, n_best), np.int32)
-            next_scores = np.empty((stop - start, n_best), np.float32)
+            next_best = np.empty((n_docs, n_best), np.int32)
+            next_scores = np.empty((n_docs, n_best), np.float32)
             keep_best(arrays, best, children, next_best, next_scores)
             best, scores = next_best, next_scores
         return best, scores if self.combine == "ranker-only" else np.exp(scores)
+
+
+def _logarithms(scores: npt.NDArray[np.float32], combine: Combine) -> npt.NDArray[np.float32]:
+    """Scores as logarithms of what is multiplied along a path, as the kernels make them below."""
+    kind, power = _TRANSFORMS.get(combine, (RAW, 0))
+    if kind == HINGE:
+        return -(np.maximum(1 - scores, 0) ** power).astype(np.float32)
+    return -np.logaddexp(0, -scores).astype(np.float32) if kind == SIGMOID else np.zeros_like(scores)
 
 
 def _row_table(level: LevelWeights, n_features: int) -> npt.NDArray[np.int32]:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise import storage
-from labelwise.config import LinearTreeConfig
+from labelwise.config import LinearTreeConfig, RankerConfig
 from labelwise.engine.memory import release
 from labelwise.errors import StorageError
 from labelwise.index.tree import Tree
@@ -85,17 +86,55 @@ def train_tree(
     for level in range(tree.depth):
         last = level == tree.depth - 1
         stage = config.ranker if last else config.matcher
-        trainer = LevelTrainer(
-            features, nodes[level + 1], tree.parents[level], stage, seed=seed + level, threads=config.threads
-        )
-        teacher, matcher = nodes[level], None
+        found = None
         if level > 0 and stage.negatives != "teacher":
             search = BeamSearch(levels, n_features=features.n_features, combine="l3-hinge")
             found = search.top(features, beam=config.beam, top_k=config.beam, threads=config.threads, on_event=on_event)
-            matcher = matcher_aware(found, config.beam)
-            if stage.negatives == "matcher":
-                # Documents of a true cluster that the matcher would not send there are left out.
-                teacher = teacher.multiply(matcher).tocsr()
         name = "training the labels" if last else f"training level {level + 1} of {tree.depth}"
-        levels.append(trainer.fit(teacher, matcher, name=name, on_event=on_event))
+        levels.append(
+            train_level(
+                features,
+                nodes[level + 1],
+                nodes[level],
+                tree.parents[level],
+                stage,
+                found=found,
+                seed=seed + level,
+                threads=config.threads,
+                name=name,
+                on_event=on_event,
+            )
+        )
     return TrainedTree(tree, tuple(levels))
+
+
+def train_level(
+    features: Features,
+    Y: Csr,
+    teacher: Csr,
+    parents: npt.NDArray[np.int32],
+    config: RankerConfig,
+    *,
+    found: Csr | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    name: str = "training the labels",
+    on_event: OnEvent | None = None,
+) -> LevelWeights:
+    """Train the models of one level with the negatives that the configuration asks for.
+
+    Parameters
+    ----------
+    Y : (n_docs, n_children) which children, labels or nodes, a document has
+    teacher : (n_docs, n_parents) the parents of those, as `teacher_forcing` gives them
+    parents : (n_children,) the parent of each child
+    found : (n_docs, n_parents) the parents that the matcher finds; all of its entries count
+    """
+    trainer = LevelTrainer(features, Y, parents, config, seed=seed, threads=threads)
+    if found is None or config.negatives == "teacher":
+        return trainer.fit(teacher, name=name, on_event=on_event)
+    matcher = matcher_aware(found)
+    if config.negatives == "matcher":
+        # Documents of a true cluster that the matcher would not send there are left out.
+        teacher = teacher.multiply(matcher).tocsr()
+    return trainer.fit(teacher, matcher, name=name, on_event=on_event)
