@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from labelwise.calibrate import Calibrator as Calibrator
+    from labelwise.config import EncoderConfig as EncoderConfig
     from labelwise.config import IndexConfig as IndexConfig
     from labelwise.config import LinearTreeConfig as LinearTreeConfig
     from labelwise.config import RankerConfig as RankerConfig
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from labelwise.errors import MissingExtraError as MissingExtraError
     from labelwise.errors import StorageError as StorageError
     from labelwise.errors import UsageError as UsageError
+    from labelwise.features.encoder import Encoder as Encoder
     from labelwise.features.tfidf import Tfidf as Tfidf
+    from labelwise.features.tokens import TokenStore as TokenStore
     from labelwise.metrics import calibration_error as calibration_error
     from labelwise.metrics import compare as compare
     from labelwise.metrics import coverage_at_k as coverage_at_k
@@ -58,6 +61,8 @@ _HOMES = {
     "Calibrator": "labelwise.calibrate",
     "DataError": "labelwise.errors",
     "Dataset": "labelwise.data",
+    "Encoder": "labelwise.features.encoder",
+    "EncoderConfig": "labelwise.config",
     "IndexConfig": "labelwise.config",
     "LabelwiseError": "labelwise.errors",
     "LinearTree": "labelwise.model",
@@ -70,6 +75,7 @@ _HOMES = {
     "StorageError": "labelwise.errors",
     "Tfidf": "labelwise.features.tfidf",
     "TfidfConfig": "labelwise.config",
+    "TokenStore": "labelwise.features.tokens",
     "UsageError": "labelwise.errors",
     "calibration_error": "labelwise.metrics",
     "compare": "labelwise.metrics",

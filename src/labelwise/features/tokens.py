@@ -1,0 +1,189 @@
+"""Texts as token numbers, tokenised once and kept as one flat array."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from labelwise import storage
+from labelwise.errors import DataError, UsageError
+from labelwise.events import Task
+from labelwise.types import Ints, OnEvent
+
+TEXTS_PER_BATCH = 4096
+# More than the tokens of natural text have on average. Where that was too few the text is read again, in full.
+CHARACTERS_PER_TOKEN = 8
+
+_SPACE = re.compile(r"\s")
+
+
+@dataclass(frozen=True)
+class TokenStore:
+    """The tokens of many texts, one text after the other, special tokens included."""
+
+    tokens: npt.NDArray[np.unsignedinteger[Any]]
+    """(n_tokens,) uint16, or uint32 where the vocabulary needs it."""
+    indptr: npt.NDArray[np.int64]
+    """(n_docs + 1,) where each text begins and ends."""
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def __getitem__(self, row: int) -> npt.NDArray[np.unsignedinteger[Any]]:
+        """The tokens of one text."""
+        row = range(len(self))[row]
+        return self.tokens[self.indptr[row] : self.indptr[row + 1]]
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """(n_docs,) tokens of each text."""
+        return np.diff(self.indptr)
+
+    def take(self, rows: Ints) -> TokenStore:
+        """The texts of these rows, in this order."""
+        rows = np.asarray(rows)
+        if rows.dtype == np.bool_:
+            rows = np.flatnonzero(rows)
+        lengths = self.lengths[rows]
+        indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        shift = np.repeat(self.indptr[:-1][rows] - indptr[:-1], lengths)
+        return TokenStore(self.tokens[np.arange(indptr[-1]) + shift], indptr)
+
+    # ------------------------------------------------------------------ making
+
+    @classmethod
+    def build(
+        cls,
+        texts: Sequence[str],
+        tokenizer: Any,
+        max_length: int,
+        *,
+        threads: int | None = None,
+        on_event: OnEvent | None = None,
+    ) -> Self:
+        """Tokenise texts with a Hugging Face tokenizer.
+
+        Parameters
+        ----------
+        max_length
+            Most tokens of a text, special tokens included; they stay when the text is cut.
+        threads
+            1 to use a single thread; otherwise the tokenizer's own pool of threads. The result is the same.
+        """
+        if isinstance(texts, str):
+            raise UsageError("expected a list of texts, got one string; write [text] for a single one")
+        if max_length < 1:
+            raise UsageError(f"max_length is {max_length}; it must be at least 1")
+        dtype = np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32
+        parts: list[npt.NDArray[np.unsignedinteger[Any]]] = [np.empty(0, dtype)]
+        lengths: list[int] = []
+        with _threads(threads), Task(on_event, "tokens", total=len(texts)) as task:
+            for start in range(0, len(texts), TEXTS_PER_BATCH):
+                batch = [_checked(text, start + at) for at, text in enumerate(texts[start : start + TEXTS_PER_BATCH])]
+                rows = _tokenise(batch, tokenizer, max_length)
+                sizes = list(map(len, rows))
+                parts.append(np.fromiter(chain.from_iterable(rows), dtype, sum(sizes)))
+                lengths += sizes
+                task.advance(len(batch))
+        indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.array(lengths, np.int64))))
+        return cls(np.concatenate(parts), indptr)
+
+    # ------------------------------------------------------------------ keeping
+
+    def save(self, path: Path | str) -> None:
+        """Write a folder that `load` reads."""
+        storage.save(path, kind="tokens", arrays={"tokens": self.tokens, "indptr": self.indptr})
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read what `save` wrote; the arrays are mapped into memory, not copied."""
+        arrays = storage.load(path, kind="tokens").arrays
+        return cls(arrays["tokens"], arrays["indptr"])
+
+
+def _checked(text: str, row: int) -> str:
+    if not isinstance(text, str):
+        raise DataError(f"text {row} is a {type(text).__name__}, not a string; give every document a text, '' for none")
+    return text
+
+
+def _tokenise(texts: list[str], tokenizer: Any, max_length: int) -> list[list[int]]:
+    """The tokens of each text, at most `max_length`, with the special tokens."""
+    limit = max_length * CHARACTERS_PER_TOKEN
+    ends = [_end(text, limit) for text in texts]
+    rows = _encode([text[:end] for text, end in zip(texts, ends, strict=True)], tokenizer, max_length)
+    # A cut text that filled all places would not have had others uncut: words do not change those before them.
+    poor = [at for at, row in enumerate(rows) if ends[at] < len(texts[at]) and len(row) < max_length]
+    for at, row in zip(poor, _encode([texts[at] for at in poor], tokenizer, max_length), strict=True):
+        rows[at] = row
+    return rows
+
+
+def _end(text: str, limit: int) -> int:
+    """Where to cut a text: at the first space after so many characters."""
+    space = _SPACE.search(text, limit) if len(text) > limit else None
+    return space.start() if space else len(text)
+
+
+def _encode(texts: list[str], tokenizer: Any, max_length: int) -> list[list[int]]:
+    # Lone surrogates cannot become UTF-8, which is all that the tokenizer takes.
+    texts = [text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:  # one of the few that are written in Python
+        rows: list[list[int]] = tokenizer(texts, truncation=True, max_length=max_length)["input_ids"] if texts else []
+        return rows
+    backend.enable_truncation(max_length, direction=tokenizer.truncation_side)
+    backend.no_padding()
+    return [encoding.ids for encoding in backend.encode_batch_fast(texts)]
+
+
+# ---------------------------------------------------------------------- threads of the tokenizers library
+
+_PARALLELISM = "TOKENIZERS_PARALLELISM"
+_hooked = False
+
+
+@contextmanager
+def _threads(threads: int | None) -> Iterator[None]:
+    """Lets the tokenizers library use its pool, or not, and keeps it from warning at every later fork."""
+    global _hooked
+    if not _hooked and hasattr(os, "register_at_fork"):
+        _hooked = True
+        os.register_at_fork(before=_before_fork, after_in_parent=_after_fork)
+    given = os.environ.get(_PARALLELISM)
+    if threads == 1:
+        os.environ[_PARALLELISM] = "false"
+    try:
+        yield
+    finally:
+        if threads == 1:
+            _restore(given)
+
+
+_given: list[str | None] = []
+
+
+def _before_fork() -> None:
+    """A forked child has none of the pool's threads: say so before the library finds out and prints a warning."""
+    _given.append(os.environ.get(_PARALLELISM))
+    os.environ.setdefault(_PARALLELISM, "false")
+
+
+def _after_fork() -> None:
+    _restore(_given.pop())
+
+
+def _restore(given: str | None) -> None:
+    if given is None:
+        os.environ.pop(_PARALLELISM, None)
+    else:
+        os.environ[_PARALLELISM] = given
