@@ -101,7 +101,8 @@ class Encoder:
                     f"{folder} cannot be read as an encoder ({reason}); give a folder written by save_pretrained, "
                     "with config.json, *.safetensors and the tokenizer's files"
                 ) from err
-        longest = min(tokenizer.model_max_length, getattr(settings, "max_position_embeddings", None) or 1 << 30)
+        places = getattr(settings, "max_position_embeddings", None) or 0  # XLNet, which has no limit, says -1
+        longest = min(tokenizer.model_max_length, places) if places > 0 else tokenizer.model_max_length
         if config.max_length > longest:
             raise UsageError(f"max_length is {config.max_length}, but {config.name} reads at most {longest} tokens")
         return cls(config, model.to(device).eval(), tokenizer, pooling)

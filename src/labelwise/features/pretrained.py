@@ -77,8 +77,8 @@ def _from_hub(name: str) -> Path:
 
 def _answers(url: str) -> bool:
     """Whether the hub can be reached: asked once and briefly, since its own client tries for most of a minute."""
-    request = urllib.request.Request(url, method="HEAD")
     try:
+        request = urllib.request.Request(url, method="HEAD")
         with urllib.request.urlopen(request, timeout=SECONDS_TO_ANSWER):
             return True
     except urllib.error.HTTPError:
