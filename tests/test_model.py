@@ -19,6 +19,7 @@ CONFIGS = {
     ),
     "matcher-negatives": LinearTreeConfig(index=IndexConfig(n_clusters=4), ranker=RankerConfig(negatives="matcher")),
     "logistic": LinearTreeConfig(matcher=LOGISTIC, ranker=LOGISTIC, combine="sigmoid"),
+    "neighbours": LinearTreeConfig(matching="neighbours", neighbours=6, combine="sigmoid"),
     "kmeans": LinearTreeConfig(index=IndexConfig(method="kmeans", max_leaf=3, branching=3)),
     "hinge-32-bit": LinearTreeConfig(
         index=IndexConfig(n_clusters=4, branching=2), ranker=RankerConfig(loss="hinge", half_precision=False)
@@ -238,8 +239,8 @@ def test_a_run_directory_keeps_the_stages(config, fitted, tmp_path):
         assert_same(model.predict(TEST_TEXTS), fitted.predict(TEST_TEXTS))
     _, stages = fit(LinearTreeConfig(**{**vars(config), "threads": 2}))
     assert all(found for _, found in stages)
-    if config.combine == "ranker-only":  # of which there cannot be several
-        with pytest.raises(UsageError, match="several trees cannot be averaged"):
+    if config.combine == "ranker-only" or config.matching == "neighbours":  # of which there cannot be several
+        with pytest.raises(UsageError, match=r"several trees cannot be averaged|n_trees is 4, but trees only differ"):
             fit(LinearTreeConfig(**{**vars(config), "n_trees": 4}))
         return
     _, stages = fit(LinearTreeConfig(**{**vars(config), "n_trees": 4}))  # further trees beside those that are there
@@ -411,6 +412,9 @@ def test_names_that_a_saved_model_could_not_keep(labels, names, message):
     [
         ({"n_trees": 0}, "n_trees is 0"),
         ({"beam": 0}, "beam is 0"),
+        ({"matching": "neighbours", "neighbours": 0}, "neighbours is 0; it must be at least 1"),
+        ({"matching": "nearest"}, "unknown matching 'nearest'; there are: tree, neighbours"),
+        ({"matching": "neighbours", "n_trees": 3}, "n_trees is 3, but trees only differ in how they find labels"),
         ({"matcher": RankerConfig(bias=0.5)}, "matcher.bias and ranker.bias differ"),
         ({"ranker": RankerConfig(cost=-1)}, "cost is -1"),
         ({"index": IndexConfig(n_clusters=99)}, "n_clusters is 99"),

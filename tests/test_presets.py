@@ -23,7 +23,7 @@ def shop():
 
 
 def test_the_names():
-    assert preset_names() == ["default", "bonsai", "dismec", "parabel", "plt", "xr-linear"]
+    assert preset_names() == ["default", "bonsai", "dismec", "parabel", "plt", "slice", "xr-linear"]
     assert load_preset("default") == LinearTreeConfig()
 
 
@@ -55,6 +55,8 @@ def test_what_the_names_promise():
     assert load_preset("bonsai").index.method == "kmeans"
     dismec = load_preset("dismec")
     assert (dismec.index.method, dismec.combine) == ("none", "ranker-only")
+    by_neighbours = load_preset("slice")
+    assert (by_neighbours.matching, by_neighbours.neighbours, by_neighbours.combine) == ("neighbours", 300, "sigmoid")
     plt = load_preset("plt")
     assert (plt.matcher.loss, plt.ranker.loss, plt.combine) == ("logistic", "logistic", "sigmoid")
 

@@ -24,6 +24,7 @@ from labelwise.index import build_tree, embed_labels
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import at_least
 from labelwise.rank.linear import Features
+from labelwise.rank.neighbours import NeighbourSearch
 from labelwise.rank.predict import BeamSearch
 from labelwise.rank.tree import TrainedTree, train_tree
 from labelwise.run import RunDirectory
@@ -200,10 +201,10 @@ class LinearTree:
             raise DataError(f"X has {X.shape[1]} columns but the model was fitted on {self.n_features_} features")
         return X
 
-    def _make_searches(self) -> list[BeamSearch]:
+    def _make_searches(self) -> list[BeamSearch | NeighbourSearch]:
         return [tree.search(self.n_features_, self.config) for tree in self.trees_]
 
-    def _fitted(self) -> list[BeamSearch]:
+    def _fitted(self) -> list[BeamSearch | NeighbourSearch]:
         if not hasattr(self, "trees_"):
             raise UsageError("this LinearTree is not fitted yet; call fit, or load a saved one")
         return self._searches
@@ -308,6 +309,14 @@ def _canonical(matrix: Any) -> Csr:
 def _checked(config: LinearTreeConfig) -> LinearTreeConfig:
     if config.n_trees < 1 or config.beam < 1:
         raise UsageError(f"n_trees is {config.n_trees} and beam is {config.beam}; both must be at least 1")
+    if config.matching not in ("tree", "neighbours"):
+        raise UsageError(f"unknown matching {config.matching!r}; there are: tree, neighbours")
+    if config.neighbours < 1:
+        raise UsageError(f"neighbours is {config.neighbours}; it must be at least 1")
+    if config.n_trees > 1 and config.matching == "neighbours":
+        raise UsageError(
+            f"n_trees is {config.n_trees}, but trees only differ in how they find labels; set it to 1 with neighbours"
+        )
     if config.n_trees > 1 and config.combine == "ranker-only":
         raise UsageError(
             "scores of ranker-only have no common zero, so several trees cannot be averaged; "

@@ -45,7 +45,7 @@ class Train(Command):
     model: Annotated[Path, Positional, arg(metavar="MODEL")]
     """The folder to make."""
     preset: Annotated[str, arg(metavar="NAME|FILE.toml", help_behavior_hint="(default: default)")] = "default"
-    """Whose settings: default, bonsai, dismec, parabel, plt, xr-linear, or a TOML file of your own."""
+    """Whose settings: default, bonsai, dismec, parabel, plt, slice, xr-linear, or a TOML file of your own."""
     cost: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
     """Cost of a violation against the size of the weights, at every level: liblinear's C."""
     n_trees: Annotated[int | None, arg(help_behavior_hint=AS_PRESET)] = None
