@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numba import njit
 
 from labelwise.kernels import beam as kernels
 from labelwise.rank.weights import LevelWeights, PrunedBlock
@@ -57,14 +58,14 @@ def lookup_of(level, arrays, n_features, share):
     table = np.full(n_features, -1, np.int32)
     if level.n_parents == 1:
         table[level.row_feature] = np.arange(len(level.row_feature))
-    buckets = kernels.make_buckets(level.row_indptr, level.row_feature, n_features)
-    return table, *buckets, *kernels.spread_rows(arrays, np.float32(share))
+    index = kernels.index_features(level.row_indptr, level.row_feature, n_features)
+    return table, *index, *kernels.spread_rows(arrays, np.float32(share))
 
 
 @st.composite
 def problems(draw):
     """Weights, parents, documents, and parents chosen for each document."""
-    n_features, n_docs, n_parents = draw(st.integers(1, 40)), draw(st.integers(0, 4)), draw(st.integers(1, 4))
+    n_features, n_docs, n_parents = draw(st.integers(1, 40)), draw(st.integers(0, 7)), draw(st.integers(1, 4))
     more = draw(st.lists(st.integers(0, n_parents - 1), max_size=20))
     parents = np.array(draw(st.permutations([*range(n_parents), *more])), np.int64)
     some = draw(st.permutations(range(n_features)))[:8]
@@ -123,7 +124,7 @@ def test_score_children_and_keep_best(problem, combine, half, share, read_only):
 
 @pytest.mark.parametrize("half", [False, True])
 def test_both_ways_of_finding_a_feature_give_the_same_scores(half):
-    # A short document among many rows looks into buckets; many documents at once fill the table.
+    # A document alone looks each feature up for all its nodes; many documents at once fill the table node by node.
     rng = np.random.default_rng(0)
     parents = np.arange(24) % 3
     W = (rng.integers(-8, 9, (401, 24)) / 8).astype(np.float32) * (rng.random((401, 1)) < 0.5)
@@ -139,37 +140,62 @@ def test_both_ways_of_finding_a_feature_give_the_same_scores(half):
     np.testing.assert_allclose(together[:, :8], X @ W[:, 2::3], rtol=1e-6)
 
 
-@given(st.lists(st.sets(st.integers(0, 69)), min_size=1, max_size=4), st.integers(70, 300))
-def test_make_buckets(blocks, n_features):
-    features = [np.array(sorted(block), np.uint32) for block in blocks]
+@given(st.lists(st.sets(st.integers(0, 6)), min_size=1, max_size=150), st.integers(7, 9))
+def test_index_features(blocks, n_features):
+    features = np.array([feature for block in blocks for feature in sorted(block)], np.uint32)
     indptr = np.cumsum([0, *map(len, blocks)])
-    shifts, bucket_indptr, first_row = kernels.make_buckets(indptr, np.concatenate(features), n_features)
-    for parent, own in enumerate(features):
-        buckets = first_row[bucket_indptr[parent] : bucket_indptr[parent + 1]]
-        for feature in range(n_features):
-            bucket = feature >> int(shifts[parent])
-            rows = own[buckets[bucket] : buckets[bucket + 1]]
-            assert (rows >> shifts[parent] == bucket).all()
-            assert (feature in rows) == (feature in blocks[parent])
-        assert buckets[-1] == len(own)
+    word_indptr, words, rows = kernels.index_features(indptr, features, n_features)
+    parents = np.repeat(np.arange(len(blocks)), np.diff(indptr))
+    for feature in range(n_features):
+        found = {}
+        for bits, first in words[word_indptr[feature] : word_indptr[feature + 1]].tolist():
+            assert bits
+            numbers = [64 * (first >> 40) + bit for bit in range(64) if bits >> bit & 1]
+            place = first & ((1 << 40) - 1)
+            found.update(zip(numbers, rows[place : place + len(numbers)].tolist(), strict=True))
+        wanted = np.flatnonzero(features == feature)
+        assert list(found.items()) == list(zip(parents[wanted].tolist(), wanted.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("word", [1, 2, 0b1011000, 1 << 63, (1 << 64) - 1, 1 << 32])
+def test_bits(word):
+    for count, lowest in ((kernels.count_bits, kernels.lowest_bit), (compiled_count, compiled_lowest)):
+        assert count(np.uint64(word)) == bin(word).count("1")
+        assert lowest(np.uint64(word)) == len(bin(word)) - 1 - bin(word).rindex("1")
+
+
+@njit
+def compiled_count(word):
+    return kernels.count_bits(word)
+
+
+@njit
+def compiled_lowest(word):
+    return kernels.lowest_bit(word)
 
 
 @given(problems(), st.booleans(), st.sampled_from([0.01, 0.2, 1.0, 2.0]))
 def test_spread_rows(problem, half, share):
     W, parents, *_ = problem
     level = level_of(W, parents, half=half)
-    place, full = kernels.spread_rows(arrays_of(level), np.float32(share))
-    assert len(place) == len(level.row_feature)
-    assert sorted(place[place >= 0].tolist()) == list(range(len(full)))
+    spots, full = kernels.spread_rows(arrays_of(level), np.float32(share))
+    full = full.view(level.entry_value.dtype)
+    assert len(spots) == len(level.row_feature)
+    in_full = spots[:, 1] == kernels.FULL
+    assert spots[in_full, 0].tolist() == list(range(len(full)))
     for parent in range(level.n_parents):
         children = level.child_ids[level.child_indptr[parent] : level.child_indptr[parent + 1]]
+        begin = 0
         for row in range(level.row_indptr[parent], level.row_indptr[parent + 1]):
             wanted = W[level.row_feature[row], children]
             many = np.count_nonzero(wanted) >= float(np.float32(share)) * len(children)
-            assert (place[row] >= 0) == (many and len(children) >= 8)
-            if place[row] >= 0:
-                np.testing.assert_array_equal(full[place[row], : len(children)], wanted)
-                assert not full[place[row], len(children) :].any()
+            assert in_full[row] == (many and len(children) >= 8)
+            if in_full[row]:
+                np.testing.assert_array_equal(full[spots[row, 0], : len(children)], wanted)
+                assert not full[spots[row, 0], len(children) :].any()
+            else:
+                assert spots[row].tolist() == [begin, level.row_end[row]]
+            begin = level.row_end[row]
 
 
 @given(st.integers(0, 5), st.integers(1, 6), st.data())

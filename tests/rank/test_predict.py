@@ -85,6 +85,26 @@ def plain_hinge(seed):
     return tree, BeamSearch(levels, n_features=X.shape[1], combine="ranker-only"), X
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_documents_alone_and_nodes_of_many_documents_agree(seed):
+    """More nodes than a word has bits; in the batch some nodes have many documents, others one or none."""
+    rng = np.random.default_rng(seed)
+    parents = np.repeat(np.arange(150), 9)
+    tree = [
+        (rng.normal(size=(201, len(above))).astype(np.float32) * (rng.random((201, len(above))) < share), above)
+        for above, share in ((np.zeros(150, int), 0.5), (rng.permutation(parents), 0.1))
+    ]
+    X = sp.csr_array(np.where(rng.random((60, 200)) < 0.1, rng.random((60, 200)), 0).astype(np.float32))
+    X = sp.csr_array(sp.vstack([X, *[X[[0]]] * 40]))
+    search = BeamSearch([level_of(W, above) for W, above in tree], n_features=200)
+    whole = search.top(Features.of(X), beam=12, top_k=20)
+    for some in (slice(0, 1), slice(59, 60), slice(2, 5), slice(10, 30)):
+        same(search.top(Features.of(X[some]), beam=12, top_k=20), whole[some])
+    for i in (0, 1, 59):
+        wanted = reference.search(tree, np.append(X[[i]].toarray(), 1), 12, 20, "l3-hinge")
+        np.testing.assert_allclose(np.sort(whole[[i]].data)[::-1], [score for _, score in wanted], rtol=1e-4)
+
+
 @given(st.integers(0, 9999), st.integers(1, 9))
 def test_equal_scores_go_to_the_lower_label(seed, top_k):
     tree, search, X = plain_hinge(seed)

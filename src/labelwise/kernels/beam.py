@@ -1,19 +1,30 @@
 """Beam search through a tree of linear models: score the children of the best nodes, level by level.
 
-At every level a batch of documents is sorted by the nodes of their beams, so that a node's weights serve all its
-documents while they lie in the cache. The weights of a document's features are found by a table over all features
-where a node has many documents, and in buckets of the node's sorted features where it has few.
+Nodes with many documents of a batch are worked on one by one: a table over all features is filled with the node's
+rows, and its weights serve all these documents while they lie in the cache. What is left, all of it where there is but
+one document, is worked on document by document: each of its features is looked up once, for all nodes of its beam.
 """
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 RAW, HINGE, SIGMOID = 0, 1, 2
 
 _FAST = {"contract", "nsz", "arcp"}
 _ZERO, _ONE = np.float32(0), np.float32(1)
+
+# With so few documents no node can have many.
+FEW_DOCUMENTS = 4
+# An index entry: which word of 64 parents, above the place of its first row.
+_PLACE_BITS = np.uint64(40)
+_PLACE = np.uint64((1 << 40) - 1)
+_BIT = np.uint64(1)
+FULL = np.uint32(0xFFFFFFFF)
+# How many rows ahead weights are asked for.
+_AHEAD = 6
 
 
 def as_float(value):
@@ -36,48 +47,75 @@ def _as_float(value):
     return lambda value: value
 
 
-@njit(cache=True, nogil=True)
-def make_buckets(row_indptr, row_feature, n_features):
-    """An index over every block's sorted features: the first row of each run of 2^shift feature numbers.
+def count_bits(word):
+    """How many bits of a uint64 are set."""
+    return int(word).bit_count()
 
-    Returns
-    -------
-    shifts : (n_parents,) uint32, chosen so that a bucket holds about four rows
-    bucket_indptr : (n_parents + 1,) int64
-    first_row : (n_buckets,) uint32, counted from the block's first row; a block's last bucket is its end
-    """
-    n_parents = row_indptr.size - 1
-    shifts = np.zeros(n_parents, np.uint32)
-    bucket_indptr = np.zeros(n_parents + 1, np.int64)
-    for parent in range(n_parents):
-        n_rows = row_indptr[parent + 1] - row_indptr[parent]
-        shift = 0
-        while (n_features >> shift) > n_rows // 4 + 1:
-            shift += 1
-        shifts[parent] = shift
-        bucket_indptr[parent + 1] = bucket_indptr[parent] + (n_features >> shift) + 2
-    first_row = np.empty(bucket_indptr[n_parents], np.uint32)
-    for parent in range(n_parents):
-        features = row_feature[row_indptr[parent] : row_indptr[parent + 1]]
-        buckets = first_row[bucket_indptr[parent] : bucket_indptr[parent + 1]]
-        row = 0
-        for bucket in range(buckets.size):
-            while row < features.size and np.int64(features[row]) >> np.int64(shifts[parent]) < bucket:
-                row += 1
-            buckets[bucket] = row
-    return shifts, bucket_indptr, first_row
+
+@intrinsic
+def _ctpop(context, word):
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+@overload(count_bits, inline="always")
+def _count_bits(word):
+    return lambda word: _ctpop(word)
+
+
+def lowest_bit(word):
+    """The number of the lowest bit of a uint64 that is set."""
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+@intrinsic
+def _cttz(context, word):
+    def generate(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+@overload(lowest_bit, inline="always")
+def _lowest_bit(word):
+    return lambda word: _cttz(word)
+
+
+def prefetch(array, at):
+    """Ask for an element of a contiguous array, counted through all its dimensions, before it is needed."""
+
+
+@intrinsic
+def _ask_for(context, array, at):
+    def generate(context, builder, signature, arguments):
+        byte_pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte_pointer, number, number, number])
+        ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), byte_pointer)
+        builder.call(ask, [address, number(0), number(3), number(1)])  # to read, to keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+@overload(prefetch, inline="always")
+def _prefetch(array, at):
+    return lambda array, at: _ask_for(array, at)
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _add_row(value, children, values, scores_out):
+def _add_entries(value, children, values, scores_out):
     for k in range(children.size):
         scores_out[children[k]] += value * as_float(values[k])
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _add_full_row(value, values, scores_out):
+def _add_full(value, values, scores_out):
     for c in range(scores_out.size):
-        scores_out[c] += value * values[c]
+        scores_out[c] += value * as_float(values[c])
 
 
 @njit(cache=True, nogil=True)
@@ -91,11 +129,12 @@ def spread_rows(weights, share):
 
     Returns
     -------
-    place : (n_rows,) int32, the row's place in `full`, -1 for the others
-    full : (n_full, largest number of children) float32
+    spots : (n_rows, 2) uint32, where the row's entries begin and end, counted from the first entry of its block; or its
+        place in `full`, and FULL
+    full : (n_full, largest number of children), of the entries' type
     """
     child_indptr, _, row_indptr, row_feature, row_end, entry_indptr, entry_child, entry_value, _ = weights
-    place = np.full(row_feature.size, -1, np.int32)
+    spots = np.empty((row_feature.size, 2), np.uint32)
     n_full = 0
     largest = 0
     for parent in range(child_indptr.size - 1):
@@ -105,20 +144,65 @@ def spread_rows(weights, share):
         for row in range(row_indptr[parent], row_indptr[parent + 1]):
             end = np.int64(row_end[row])
             if end - begin >= share * n_children and n_children >= 8:
-                place[row] = n_full
+                spots[row, 0], spots[row, 1] = n_full, FULL
                 n_full += 1
+            else:
+                spots[row, 0], spots[row, 1] = begin, end
             begin = end
-    full = np.zeros((n_full, largest), np.float32)
+    full = np.zeros((n_full, largest), entry_value.dtype)
     for parent in range(child_indptr.size - 1):
         first = entry_indptr[parent]
         begin = np.int64(0)
         for row in range(row_indptr[parent], row_indptr[parent + 1]):
             end = np.int64(row_end[row])
-            if place[row] >= 0:
+            if spots[row, 1] == FULL:
                 for entry in range(first + begin, first + end):
-                    full[place[row], entry_child[entry]] = as_float(entry_value[entry])
+                    full[spots[row, 0], entry_child[entry]] = entry_value[entry]
             begin = end
-    return place, full
+    return spots, full
+
+
+@njit(cache=True, nogil=True)
+def index_features(row_indptr, row_feature, n_features):
+    """The rows of a feature, for all parents that have one: a set bit for each, in words of 64 parents.
+
+    Returns
+    -------
+    word_indptr : (n_features + 1,) int64, the words of each feature; words without a bit are left out
+    words : (n_words, 2) uint64, the bits; the number of the word above 40 bits that tell where its rows are in `rows`
+    rows : (n_rows,) uint32, by feature and then by parent
+    """
+    word_indptr = np.zeros(n_features + 1, np.int64)
+    n_done = np.zeros(n_features + 1, np.int64)
+    last_word = np.full(n_features, -1, np.int32)
+    for parent in range(row_indptr.size - 1):
+        for row in range(row_indptr[parent], row_indptr[parent + 1]):
+            feature = row_feature[row]
+            n_done[feature + 1] += 1
+            if last_word[feature] != parent >> 6:
+                last_word[feature] = parent >> 6
+                word_indptr[feature + 1] += 1
+    for feature in range(n_features):
+        n_done[feature + 1] += n_done[feature]
+        word_indptr[feature + 1] += word_indptr[feature]
+    words = np.zeros((word_indptr[n_features], 2), np.uint64)
+    rows = np.empty(row_feature.size, np.uint32)
+    n_words = word_indptr.copy()
+    last_word[:] = -1
+    for parent in range(row_indptr.size - 1):
+        for row in range(row_indptr[parent], row_indptr[parent + 1]):
+            feature = row_feature[row]
+            if last_word[feature] != parent >> 6:
+                last_word[feature] = parent >> 6
+                words[n_words[feature], 1] = np.uint64(parent >> 6) << _PLACE_BITS | np.uint64(n_done[feature])
+                n_words[feature] += 1
+            words[n_words[feature] - 1, 0] |= _BIT << np.uint64(parent & 63)
+            rows[n_done[feature]] = row
+            n_done[feature] += 1
+    return word_indptr, words, rows
+
+
+make_buckets = index_features  # its former name, until rank.neighbours calls it by the new one
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -152,6 +236,16 @@ def _transform(kind, power, above, scores_out):
 
 
 @njit(cache=True, nogil=True)
+def descend(weights, documents, beam, beam_scores, combine, lookup, best_out, best_scores_out):
+    """One level down: `score_children`, and `keep_best` of them."""
+    n_docs, width = beam.shape
+    largest = lookup[5].shape[1]
+    scores = np.empty((n_docs, width * largest), np.float32)
+    score_children(weights, documents, beam, beam_scores, combine, lookup, scores)
+    keep_best(weights, beam, scores, best_out, best_scores_out)
+
+
+@njit(cache=True, nogil=True)
 def score_children(weights, documents, beam, beam_scores, combine, lookup, scores_out):
     """Scores of all children of every document's beam.
 
@@ -163,86 +257,161 @@ def score_children(weights, documents, beam, beam_scores, combine, lookup, score
     beam_scores : (n_docs, width) float32, their scores as logarithms
     combine : (kind, power, alone)
         How a score is transformed (RAW, HINGE, SIGMOID); alone: the parents' scores do not count.
-    lookup : (table, shifts, bucket_indptr, first_row, place, full)
+    lookup : (table, word_indptr, words, rows, spots, full)
         table is (n_features,) int32, all -1 before and after; with a single parent, its row of each feature, -1 for
-        none. The others are as `make_buckets` and `spread_rows` return them.
+        none. The others are as `index_features` and `spread_rows` return them.
     scores_out : (n_docs, width * largest number of children) float32; the children of the beam's j-th parent from
         j * largest on, the rest is left as it is
     """
-    child_indptr, _, row_indptr, row_feature, row_end, entry_indptr, entry_child, entry_value, dense = weights
-    indptr, indices, data, doc_dense = documents
-    kind, power, alone = combine
-    table, shifts, bucket_indptr, first_row, place, full = lookup
     n_docs, width = beam.shape
+    child_indptr, dense, doc_dense = weights[0], weights[8], documents[3]
+    kind, power, alone = combine
+    largest = scores_out.shape[1] // width
+    for i in range(n_docs):
+        for j in range(width):
+            if beam[i, j] >= 0:
+                n_children = child_indptr[beam[i, j] + 1] - child_indptr[beam[i, j]]
+                scores_out[i, j * largest : j * largest + n_children] = _ZERO
+    if n_docs <= FEW_DOCUMENTS:
+        left = beam
+    else:
+        left = beam.copy()
+        _add_by_node(weights, documents, left, lookup, scores_out)
+    _add_by_document(weights, documents, left, lookup, scores_out)
+    for i in range(n_docs):
+        for j in range(width):
+            if beam[i, j] >= 0:
+                first, end = child_indptr[beam[i, j]], child_indptr[beam[i, j] + 1]
+                out = scores_out[i, j * largest : j * largest + end - first]
+                _add_dense(doc_dense[i], dense[first:end], out)
+                _transform(kind, power, _ZERO if alone else beam_scores[i, j], out)
+
+
+@njit(cache=True, nogil=True)
+def _add_by_node(weights, documents, beam_out, lookup, scores_out):
+    """The sparse features' part for nodes with many documents; they are taken out of the beams."""
+    child_indptr, _, row_indptr, row_feature, _, entry_indptr, entry_child, entry_value, _ = weights
+    indptr, indices, data, _ = documents
+    table, _, _, _, spots, full = lookup
+    n_docs, width = beam_out.shape
     n_parents = child_indptr.size - 1
     largest = scores_out.shape[1] // width
     # documents by parent: a counting sort of the beam's places
     starts = np.zeros(n_parents + 1, np.int64)
+    n_terms = np.zeros(n_parents, np.int64)
     for i in range(n_docs):
         for j in range(width):
-            if beam[i, j] >= 0:
-                starts[beam[i, j] + 1] += 1
+            if beam_out[i, j] >= 0:
+                starts[beam_out[i, j] + 1] += 1
+                n_terms[beam_out[i, j]] += indptr[i + 1] - indptr[i]
     for parent in range(n_parents):
         starts[parent + 1] += starts[parent]
     places = np.empty(starts[n_parents], np.int64)
     fill = starts[:-1].copy()
     for i in range(n_docs):
         for j in range(width):
-            if beam[i, j] >= 0:
-                places[fill[beam[i, j]]] = i * width + j
-                fill[beam[i, j]] += 1
+            if beam_out[i, j] >= 0:
+                places[fill[beam_out[i, j]]] = i * width + j
+                fill[beam_out[i, j]] += 1
     for parent in range(n_parents):
-        n_here = starts[parent + 1] - starts[parent]
-        if n_here == 0:
-            continue
         features = row_feature[row_indptr[parent] : row_indptr[parent + 1]]
-        ends = row_end[row_indptr[parent] : row_indptr[parent + 1]]
+        # Filling and clearing the table costs a step per row, the other way a few more per feature of a document.
+        standing = n_parents == 1
+        if not standing and 2 * n_terms[parent] <= features.size:
+            continue
+        own_spots = spots[row_indptr[parent] : row_indptr[parent + 1]]
         children = entry_child[entry_indptr[parent] : entry_indptr[parent + 1]]
         values = entry_value[entry_indptr[parent] : entry_indptr[parent + 1]]
-        first_child = child_indptr[parent]
-        n_children = child_indptr[parent + 1] - first_child
-        block_dense = dense[first_child : first_child + n_children]
-        n_terms = 0
-        for at in range(starts[parent], starts[parent + 1]):
-            i = places[at] // width
-            n_terms += indptr[i + 1] - indptr[i]
-        # Filling and clearing the table costs a step per row, looking into a bucket a few per feature of a document.
-        standing = n_parents == 1
-        by_table = standing or 2 * n_terms > features.size
-        buckets = first_row[bucket_indptr[parent] : bucket_indptr[parent + 1]]
-        shift = np.int64(shifts[parent])
-        if by_table and not standing:
+        n_children = child_indptr[parent + 1] - child_indptr[parent]
+        if not standing:
             for row in range(features.size):
                 table[features[row]] = row
         for at in range(starts[parent], starts[parent + 1]):
             i, j = places[at] // width, places[at] % width
+            beam_out[i, j] = -1
             out = scores_out[i, j * largest : j * largest + n_children]
-            for c in range(n_children):
-                out[c] = _ZERO
             cols, vals = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
             for k in range(cols.size):
-                if by_table:
-                    row = np.int64(table[cols[k]])
-                else:
-                    bucket = np.int64(cols[k]) >> shift
-                    row, stop = np.int64(buckets[bucket]), np.int64(buckets[bucket + 1])
-                    while row < stop and features[row] < cols[k]:
-                        row += 1
-                    if row == stop or features[row] != cols[k]:
-                        row = -1
+                row = np.int64(table[cols[k]])
                 if row < 0:
                     continue
-                at_full = place[row_indptr[parent] + row]
-                if at_full >= 0:
-                    _add_full_row(vals[k], full[at_full], out)
-                    continue
-                begin = ends[row - 1] if row > 0 else 0
-                _add_row(vals[k], children[begin : ends[row]], values[begin : ends[row]], out)
-            _add_dense(doc_dense[i], block_dense, out)
-            _transform(kind, power, _ZERO if alone else beam_scores[i, j], out)
-        if by_table and not standing:
+                begin, end = own_spots[row, 0], own_spots[row, 1]
+                if end == FULL:
+                    _add_full(vals[k], full[begin], out)
+                else:
+                    _add_entries(vals[k], children[begin:end], values[begin:end], out)
+        if not standing:
             for row in range(features.size):
                 table[features[row]] = -1
+
+
+@njit(cache=True, nogil=True)
+def _add_by_document(weights, documents, beam, lookup, scores_out):
+    """The sparse features' part, document by document.
+
+    Each feature is looked up once for all nodes of the beam. The rows that are found are put down node by node: it is
+    then known well before which weights will be read, and they are asked for in time.
+    """
+    child_indptr, entry_indptr, entry_child, entry_value = weights[0], weights[5], weights[6], weights[7]
+    indptr, indices, data, _ = documents
+    _, word_indptr, words, rows, spots, full = lookup
+    n_docs, width = beam.shape
+    n_parents = child_indptr.size - 1
+    largest = scores_out.shape[1] // width
+    wanted = np.zeros((n_parents >> 6) + 1, np.uint64)
+    where = np.empty(n_parents, np.int32)  # only those that are wanted are read
+    n_found = np.empty(width, np.int64)
+    found = np.empty((width, 0, 2), np.uint32)  # row, and which of the document's features
+    for i in range(n_docs):
+        cols, vals = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
+        if cols.size > found.shape[1]:
+            found = np.empty((width, cols.size, 2), np.uint32)
+        n_found[:] = 0
+        for j in range(width):
+            parent = beam[i, j]
+            if parent >= 0:
+                wanted[parent >> 6] |= _BIT << np.uint64(parent & 63)
+                where[parent] = j
+        for k in range(cols.size):
+            for at in range(word_indptr[cols[k]], word_indptr[cols[k] + 1]):
+                bits, first = words[at, 0], words[at, 1]
+                word = np.int64(first >> _PLACE_BITS)
+                hits = bits & wanted[word]
+                while hits != 0:
+                    bit = lowest_bit(hits)
+                    hits &= hits - _BIT
+                    j = where[64 * word + bit]
+                    before = count_bits(bits & ((_BIT << np.uint64(bit)) - _BIT))
+                    found[j, n_found[j], 0] = rows[np.int64(first & _PLACE) + before]
+                    found[j, n_found[j], 1] = k
+                    n_found[j] += 1
+        for j in range(width):
+            parent = beam[i, j]
+            if parent < 0:
+                continue
+            wanted[parent >> 6] = 0
+            out = scores_out[i, j * largest : j * largest + child_indptr[parent + 1] - child_indptr[parent]]
+            children = entry_child[entry_indptr[parent] : entry_indptr[parent + 1]]
+            values = entry_value[entry_indptr[parent] : entry_indptr[parent + 1]]
+            here = found[j, : n_found[j]]
+            for at in range(len(here)):
+                if at + 2 * _AHEAD < len(here):
+                    prefetch(spots, 2 * np.int64(here[at + 2 * _AHEAD, 0]))
+                if at + _AHEAD < len(here):
+                    row = here[at + _AHEAD, 0]
+                    if spots[row, 1] == FULL:
+                        start = np.int64(spots[row, 0]) * full.shape[1]
+                        for more in range(0, out.size, 64 // full.itemsize):
+                            prefetch(full, start + more)
+                    else:
+                        prefetch(children, np.int64(spots[row, 0]))
+                        prefetch(values, np.int64(spots[row, 0]))
+                value = vals[here[at, 1]]
+                begin, end = spots[here[at, 0], 0], spots[here[at, 0], 1]
+                if end == FULL:
+                    _add_full(value, full[begin], out)
+                else:
+                    _add_entries(value, children[begin:end], values[begin:end], out)
 
 
 @njit(cache=True, nogil=True)

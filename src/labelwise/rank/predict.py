@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, get_args
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from labelwise.engine.threads import map_in_order
 from labelwise.errors import UsageError
 from labelwise.events import Task
-from labelwise.kernels.beam import HINGE, RAW, SIGMOID, collect, keep_best, make_buckets, score_children, spread_rows
+from labelwise.kernels.beam import HINGE, RAW, SIGMOID, collect, descend, index_features, spread_rows
 from labelwise.rank.linear import Features
 from labelwise.rank.weights import LevelWeights
 from labelwise.types import Csr, OnEvent
@@ -73,13 +74,14 @@ class BeamSearch:
         self._largest = [int(np.diff(level.child_indptr).max(initial=1)) for level in self.levels]
         self._lookups = [
             (
-                *make_buckets(level.row_indptr, level.row_feature, n_features),
+                *index_features(level.row_indptr, level.row_feature, n_features),
                 *spread_rows(arrays, np.float32(FULL_SHARE)),
             )
             for level, arrays in zip(self.levels, self._arrays, strict=True)
         ]
         # A single parent's rows, the root's above all, are looked up by every document: their table stands ready.
         self._standing = [_row_table(level, n_features) if level.n_parents == 1 else None for level in self.levels]
+        self._empty = Csr((1, self.levels[-1].n_children), dtype=np.float32)
         self._local = threading.local()
 
     def top(
@@ -129,7 +131,11 @@ class BeamSearch:
             indptr = indptr.astype(np.int32)
         else:  # scipy wants one type for both
             indices = indices.astype(np.int64)
-        Y_pred = Csr((data, indices, indptr), shape=(n_docs, n_leaves))
+        if n_docs == 1:  # a copy, since scipy's checks of what it is given take longer than a short document's search
+            Y_pred = copy(self._empty)
+            Y_pred.data, Y_pred.indices, Y_pred.indptr = data, indices, indptr
+        else:
+            Y_pred = Csr((data, indices, indptr), shape=(n_docs, n_leaves))
         Y_pred.has_sorted_indices = Y_pred.has_canonical_format = True
         return Y_pred
 
@@ -145,18 +151,16 @@ class BeamSearch:
         if not hasattr(self._local, "table"):
             self._local.table = np.full(self.n_features, -1, np.int32)
         table = self._local.table
-        for depth, (arrays, largest) in enumerate(zip(self._arrays, self._largest, strict=True)):
+        for depth, arrays in enumerate(self._arrays):
             last = depth == len(self.levels) - 1
             n_best = top_k if last else min(beam, self.levels[depth].n_children)
             kind, power = _TRANSFORMS.get(self.combine, (RAW, 0) if last else (HINGE, 3))
             alone = last and self.combine == "ranker-only"
-            children = np.empty((n_docs, best.shape[1] * largest), np.float32)
             standing = self._standing[depth]
             lookup = (table if standing is None else standing, *self._lookups[depth])
-            score_children(arrays, rows, best, scores, (kind, power, alone), lookup, children)
             next_best = np.empty((n_docs, n_best), np.int32)
             next_scores = np.empty((n_docs, n_best), np.float32)
-            keep_best(arrays, best, children, next_best, next_scores)
+            descend(arrays, rows, best, scores, (kind, power, alone), lookup, next_best, next_scores)
             best, scores = next_best, next_scores
         return best, scores if self.combine == "ranker-only" else np.exp(scores)
 
