@@ -108,6 +108,95 @@ class RankerConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MatcherConfig:
+    """How the encoder is fine-tuned to find a text's clusters."""
+
+    loss: Literal["squared-hinge", "hinge", "bce"] = "squared-hinge"
+    """Squared hinge as in the paper, hinge, or binary cross-entropy."""
+    mean_loss: bool = False
+    """Divide the loss of a document by the number of clusters instead of summing over them."""
+    epochs: float = 10.0
+    """Times that every document is seen."""
+    steps: int | None = None
+    """Steps of training instead of epochs, as the paper counts."""
+    batch_size: int = 128
+    """Documents of one step."""
+    micro_batch: int | None = None
+    """Documents that are on the device at once; the gradients of a batch are added up. All of a batch if not given,
+    and half as many as often as memory does not suffice."""
+    learning_rate: float = 1e-4
+    """Of the encoder, after the warm-up; it falls linearly to zero."""
+    head_learning_rate: float = 2e-3
+    """Of the layer that scores the clusters."""
+    warmup: float = 0.1
+    """Share of the steps in which the learning rates rise from zero."""
+    weight_decay: float = 0.01
+    """Of matrices; biases and norms are not decayed."""
+    clip: float = 1.0
+    """Longest gradient; longer ones are scaled down."""
+    dropout: float = 0.1
+    """Share of the embedding that is left out when the clusters are scored."""
+    start: Literal["linear", "zero"] = "linear"
+    """The head begins as a linear model on the pretrained embeddings, or knows nothing."""
+    linear_term: bool = True
+    """Add to a cluster's score that of a linear model on tf-idf, so that the encoder learns what is missing there."""
+    folds: int = 4
+    """The linear term's scores of training documents come from models that did not see them, so many in all."""
+    dense_weight: float = 1.0
+    """Length of the embedding beside tf-idf's 1 in the linear model that training begins from."""
+    negatives_from: Literal["model", "out-of-fold"] = "model"
+    """Where the clusters come from that give training documents their matcher-aware negatives: the trained matcher,
+    or, at `folds` times the cost, matchers that did not see the document."""
+    patience: int = 4
+    """Stop when the recall of validation clusters has not risen so many times in a row."""
+    evaluate_every: float = 1.0
+    """Epochs between two looks at the validation documents."""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """Of the encoder's arithmetic: bf16 on GPUs that have it, fp32 on CPUs. Weights are updated in fp32 in any case."""
+    checkpoint_activations: bool = False
+    """Compute activations again in the backward pass: less memory, a third more time."""
+    graph_steps: bool = field(default=True, compare=False)
+    """On a GPU, capture a step once and replay it."""
+    device: str | None = field(default=None, compare=False)
+    """Where to compute; the GPU if there is one."""
+    seed: int = 0
+    """Where all chance begins."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class XTransformerConfig:
+    """The three stages of X-Transformer: label index, neural matcher, ranker on tf-idf and embeddings."""
+
+    tfidf: TfidfConfig = field(default_factory=TfidfConfig)
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    index: IndexConfig = field(default_factory=IndexConfig)
+    label_embedding: Literal["pifa-tfidf", "pifa-neural", "text-emb"] = "pifa-neural"
+    """What labels are clustered by: the tf-idf of their documents, the pretrained embeddings of their documents, or the
+    embedding of their own text."""
+    fine_tune: bool = True
+    """Train the encoder on the clusters; without it the matcher is linear, on tf-idf and the pretrained embeddings."""
+    matcher: MatcherConfig = field(default_factory=MatcherConfig)
+    linear: RankerConfig = field(default_factory=lambda: RankerConfig(tolerance=0.3, max_sweeps=12, threshold=0.1))
+    """The linear models of the clusters: the matcher's start and its linear term, or all of it without fine-tuning."""
+    ranker: RankerConfig = field(default_factory=lambda: RankerConfig(negatives="both"))
+    """The models of the labels."""
+    features: Literal["both", "tfidf", "neural"] = "both"
+    """What the ranker sees."""
+    dense_weight: float | None = None
+    """Length of the embedding beside tf-idf's 1 in the ranker; chosen on validation documents if not given, 1 without
+    those."""
+    beam: int = 10
+    """Clusters whose labels are ranked; as many of each training document give the matcher-aware negatives."""
+    combine: Literal["l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge", "sigmoid", "ranker-only"] | None = None
+    """How the scores of cluster and label become one (see LinearTreeConfig); chosen on validation documents if not
+    given, l3-hinge without those."""
+    seed: int = 0
+    """Where all chance begins."""
+    threads: int | None = field(default=None, compare=False)
+    """Threads to use; all cores if not given."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class LinearTreeConfig:
     """A tree of linear models over tf-idf, or several trees averaged."""
 

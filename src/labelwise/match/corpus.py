@@ -1,0 +1,75 @@
+"""The documents on the device: tokens, targets and the linear term's scores, so that a step moves only row numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from labelwise.errors import DataError
+from labelwise.features.encoder import Encoder
+from labelwise.features.tokens import TokenStore
+from labelwise.types import Csr
+
+
+class Corpus:
+    """Tokens, with targets to train on, resident on the device."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        store: TokenStore,
+        M: Csr | None = None,
+        *,
+        term: npt.NDArray[np.float16] | None = None,
+        device: torch.device,
+    ) -> None:
+        """Copy everything to the device.
+
+        Parameters
+        ----------
+        M : (n_docs, n_clusters) which clusters a document has
+        term : (n_docs, n_clusters) scores that the linear term gives
+        """
+        if M is not None and M.shape[0] != len(store):
+            raise DataError(f"there are {len(store)} texts but {M.shape[0]} rows of clusters; they must match")
+        self.encoder, self.device = encoder, device
+        self.lengths: npt.NDArray[Any] = np.asarray(store.lengths)
+        self._tokens = torch.from_numpy(np.asarray(store.tokens).astype(np.int32)).to(device)
+        self._starts = torch.from_numpy(np.asarray(store.indptr[:-1], np.int64)).to(device)
+        self._lengths = torch.from_numpy(self.lengths.astype(np.int64)).to(device)
+        self._clusters = None if M is None else _padded(M).to(device)
+        self.n_clusters = 0 if M is None else int(M.shape[1])
+        self._term = None if term is None else torch.from_numpy(np.asarray(term)).to(device)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def batch(self, rows: Tensor, width: int, full: bool) -> dict[str, Tensor]:
+        """What the encoder reads of these documents; without a mask where no text is padded."""
+        batch = self.encoder.batch(self._tokens, self._starts[rows], self._lengths[rows], width)
+        if full:
+            batch.pop("attention_mask")
+        return batch
+
+    def signs(self, rows: Tensor) -> Tensor:
+        """(batch, n_clusters) M~: 1 for a document's clusters, -1 for the others."""
+        assert self._clusters is not None
+        clusters = self._clusters[rows].long()
+        signs = torch.full((len(rows), self.n_clusters + 1), -1.0, device=self.device)
+        return signs.scatter_(1, clusters, 1.0)[:, : self.n_clusters]
+
+    def term(self, rows: Tensor) -> Tensor | None:
+        """(batch, n_clusters) the linear term's scores."""
+        return None if self._term is None else self._term[rows]
+
+
+def _padded(M: Csr) -> Tensor:
+    """(n_docs, most clusters of a document) cluster ids, n_clusters where a document has fewer."""
+    counts = np.diff(M.indptr)
+    padded = np.full((M.shape[0], max(int(counts.max(initial=0)), 1)), M.shape[1], np.int32)
+    padded[np.arange(padded.shape[1]) < counts[:, None]] = M.indices
+    return torch.from_numpy(padded)

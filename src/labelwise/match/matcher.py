@@ -1,0 +1,281 @@
+"""The neural matcher: fine-tuned on the clusters of a label index, then asked for the best clusters of a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from labelwise import storage
+from labelwise.config import MatcherConfig, RankerConfig
+from labelwise.errors import StorageError, UsageError
+from labelwise.events import Task
+from labelwise.features.encoder import Encoder
+from labelwise.features.tokens import TokenStore
+from labelwise.match.batches import in_order
+from labelwise.match.checkpoint import History
+from labelwise.match.corpus import Corpus
+from labelwise.match.network import Network, constant_loss
+from labelwise.match.processes import joined, local_device
+from labelwise.match.recall import recall_at
+from labelwise.match.start import LinearMatcher, unseen_scores
+from labelwise.match.train import train
+from labelwise.match.weights import DTYPES, choose_precision
+from labelwise.rank.weights import LevelWeights
+from labelwise.types import Csr, Floats, OnEvent
+
+KIND = "matcher"
+# Documents whose tokens and cluster scores lie on the device at once.
+DOCUMENTS_PER_PIECE = 1 << 16
+TOKENS_PER_BATCH = {"cpu": 1 << 13, "cuda": 1 << 17}
+RECALL_AT = (1, 5, 10)
+"""Training is judged by the mean recall of the true clusters among so many."""
+
+
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """What the matcher reads of some documents."""
+
+    tokens: TokenStore
+    X: Csr
+    """(n_docs, n_features) tf-idf, for the linear term."""
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def take(self, rows: Any) -> Documents:
+        """Some of them, in this order."""
+        return Documents(self.tokens.take(rows), self.X[rows])
+
+
+class Matcher:
+    """g(x, k) of the paper. `fit` trains it, `match` gives embeddings and the best clusters."""
+
+    network_: Network
+    term_: LinearMatcher | None
+    """The linear term, None without one."""
+    history_: History
+
+    def __init__(self, config: MatcherConfig | None = None, linear: RankerConfig | None = None) -> None:
+        self.config, self.linear = config or MatcherConfig(), linear or RankerConfig()
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return local_device() or torch.device(self.config.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(
+        self,
+        encoder: Encoder,
+        documents: Documents,
+        M: Csr,
+        *,
+        E: Floats | None = None,
+        validation: tuple[Documents, Csr] | None = None,
+        checkpoint: Path | None = None,
+        threads: int | None = None,
+        on_event: OnEvent | None = None,
+    ) -> Self:
+        """Fine-tune an encoder, which is changed in place.
+
+        Parameters
+        ----------
+        M : (n_docs, n_clusters) which clusters a document has
+        E : (n_docs, hidden) the pretrained embeddings of the documents, computed if not given
+        validation : documents by which to judge, with their clusters
+        """
+        config, device = _checked(self.config), self.device
+        processes = joined()
+        encoder.to(device)
+        if config.checkpoint_activations:
+            encoder.model.gradient_checkpointing_enable({"use_reentrant": False})
+        network = Network(encoder, M.shape[1], dropout=config.dropout).to(device)
+        term = self._start(network, documents, M, E, threads, on_event)
+        corpus = Corpus(encoder, documents.tokens, M, term=term, device=device)
+        self.network_ = network
+
+        def recall() -> float:
+            assert validation is not None
+            _, found = self.match(validation[0], top_b=max(RECALL_AT), embed=False)
+            return float(np.mean(list(recall_at(found, validation[1], RECALL_AT).values())))
+
+        self.history_ = train(
+            network,
+            corpus,
+            config,
+            constant_loss=constant_loss(M, config.loss, mean=config.mean_loss),
+            evaluate=None if validation is None else recall,
+            checkpoint=checkpoint,
+            processes=processes,
+            on_event=on_event if processes.first else None,
+        )
+        return self
+
+    def _start(
+        self,
+        network: Network,
+        documents: Documents,
+        M: Csr,
+        E: Floats | None,
+        threads: int | None,
+        on_event: OnEvent | None,
+    ) -> npt.NDArray[np.float16] | None:
+        """Set the head and the linear term; gives the latter's scores of the training documents."""
+        config, linear = self.config, replace(self.linear, negatives="teacher")
+        self.term_ = None
+        if config.start == "zero" and not config.linear_term:
+            return None
+        X, dense = documents.X, None
+        if config.start == "linear":
+            E = network.encoder.embed(documents.tokens, on_event=on_event) if E is None else E
+            dense = unit_rows(E) * np.float32(config.dense_weight)
+        if not config.linear_term:
+            X = Csr((X.shape[0], 1), dtype=np.float32)
+        options: dict[str, Any] = {"seed": config.seed, "threads": threads, "on_event": on_event}
+        model = LinearMatcher.fit(X, dense, M, linear, **options)
+        weight, bias = model.head()
+        if dense is not None:
+            network.set_head(weight * np.float32(config.dense_weight), bias)
+        else:
+            network.set_head(np.zeros(tuple(network.head.weight.shape), np.float32), bias)
+        if not config.linear_term:
+            return None
+        self.term_ = model.sparse_part()
+        return unseen_scores(X, dense, M, linear, folds=config.folds, **options)
+
+    # ------------------------------------------------------------------ using
+
+    def match(
+        self,
+        documents: Documents,
+        *,
+        top_b: int,
+        embed: bool = True,
+        threads: int | None = None,
+        on_event: OnEvent | None = None,
+    ) -> tuple[npt.NDArray[np.float32], Csr]:
+        """Embeddings, and the best clusters with their scores g.
+
+        Returns
+        -------
+        E : (n_docs, hidden) pooled embeddings as the network gives them; empty unless asked for
+        found : (n_docs, n_clusters) with `top_b` entries in each row
+        """
+        network, device = self.network_, self.device
+        n_clusters, hidden = network.head.out_features, network.head.in_features
+        top_b = min(top_b, n_clusters)
+        E = np.empty((len(documents) if embed else 0, hidden), np.float32)
+        scores = np.empty((len(documents), top_b), np.float32)
+        clusters = np.empty((len(documents), top_b), np.int32)
+        with Task(on_event, "matching", total=len(documents)) as task:
+            for begin in range(0, len(documents), DOCUMENTS_PER_PIECE):
+                piece = slice(begin, min(begin + DOCUMENTS_PER_PIECE, len(documents)))
+                part = documents
+                if piece.stop - piece.start < len(documents):
+                    part = documents.take(np.arange(piece.start, piece.stop))
+                term = None if self.term_ is None else self.term_.scores(part.X, threads=threads)
+                corpus = Corpus(network.encoder, part.tokens, term=term, device=device)
+                e, s, k = self._match(corpus, top_b, embed, task)
+                scores[piece], clusters[piece] = s.cpu().numpy(), k.cpu().numpy()
+                if embed:
+                    E[piece] = e.cpu().numpy()
+        order = np.argsort(clusters, axis=1)
+        indptr = np.arange(0, clusters.size + 1, top_b, dtype=np.int32 if clusters.size < 1 << 31 else np.int64)
+        data, indices = (np.take_along_axis(part, order, axis=1).reshape(-1) for part in (scores, clusters))
+        found = Csr((data, indices.astype(indptr.dtype), indptr), shape=(len(documents), n_clusters))
+        found.has_sorted_indices = True
+        return E, found
+
+    @torch.inference_mode()
+    def _match(
+        self, corpus: Corpus, top_b: int, embed: bool, task: Task
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        network, device = self.network_, corpus.device
+        E = torch.empty((len(corpus) if embed else 0, network.head.in_features), device=device)
+        scores = torch.empty((len(corpus), top_b), device=device)
+        clusters = torch.empty((len(corpus), top_b), dtype=torch.int32, device=device)
+        dtype = DTYPES[choose_precision(self.config.precision, device)]
+        lowered = dtype != torch.float32 and network.head.weight.dtype == torch.float32
+        training = network.training
+        network.eval()
+        with torch.autocast(device.type, dtype=dtype, enabled=lowered):
+            for batch in in_order(corpus.lengths, TOKENS_PER_BATCH.get(device.type, 1 << 13)):
+                rows = torch.from_numpy(batch.rows).to(device)
+                e = network.embed(corpus.batch(rows, batch.width, batch.full))
+                scores[rows], best = network.score(e, corpus.term(rows)).topk(top_b, dim=1)
+                clusters[rows] = best.int()
+                if embed:
+                    E[rows] = e
+                task.advance(len(batch.rows))
+        network.train(training)
+        return E, scores, clusters
+
+    # ------------------------------------------------------------------ keeping
+
+    def save(self, path: Path | str) -> None:
+        """Write a folder: the encoder as Hugging Face keeps it, the head and the linear term."""
+        head = self.network_.head
+        arrays = {
+            "head.weight": head.weight.detach().float().cpu().numpy(),
+            "head.bias": head.bias.detach().float().cpu().numpy(),
+        }
+        about: dict[str, Any] = {"config": self.config, "linear": self.linear, "history": vars(self.history_)}
+        if self.term_ is not None:
+            arrays |= self.term_.level.to_arrays("term.")
+            about["term"] = {"n_features": self.term_.n_features, "bias": self.term_.bias}
+        with storage.atomic_folder(path, overwrite=True) as folder:
+            self.network_.encoder.save(folder / "encoder")
+            storage.save(folder / "head", kind=KIND, config=about, arrays=arrays)
+
+    @classmethod
+    def load(cls, path: Path | str, *, device: str | None = None, verify: bool = True) -> Self:
+        """Read what `save` wrote."""
+        path = Path(path)
+        saved = storage.load(path / "head", kind=KIND, verify=verify)
+        config = storage.restore(MatcherConfig, saved.config["config"], path)
+        self = cls(replace(config, device=device), storage.restore(RankerConfig, saved.config["linear"], path))
+        encoder = Encoder.load(path / "encoder")
+        try:
+            weight, bias = saved.arrays["head.weight"], saved.arrays["head.bias"]
+            network = Network(encoder, len(weight), dropout=config.dropout)
+            with torch.no_grad():
+                network.head.weight.copy_(torch.from_numpy(np.array(weight)))
+                network.head.bias.copy_(torch.from_numpy(np.array(bias)))
+            term = saved.config.get("term")
+            self.term_ = None
+            if term is not None:
+                level = LevelWeights.from_arrays(saved.arrays, "term.")
+                self.term_ = LinearMatcher(level, term["n_features"], 0, term["bias"])
+            self.history_ = History(**saved.config["history"])
+        except (KeyError, RuntimeError, TypeError) as err:
+            raise StorageError(f"{path} is no complete matcher ({err}); copy or make it again") from err
+        self.network_ = network.to(self.device).eval()
+        return self
+
+
+def unit_rows(E: Floats) -> npt.NDArray[np.float32]:
+    """Rows of length one; zero rows stay zero."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", E, E, dtype=np.float64))
+    return (E / np.where(lengths > 0, lengths, 1)[:, None]).astype(np.float32)
+
+
+def _checked(config: MatcherConfig) -> MatcherConfig:
+    for name in ("epochs", "batch_size", "learning_rate", "head_learning_rate", "clip", "evaluate_every", "patience"):
+        if not getattr(config, name) > 0:
+            raise UsageError(f"matcher.{name} is {getattr(config, name)}; it must be above 0")
+    for name, most in (("warmup", 1.0), ("dropout", 0.99)):
+        if not 0 <= getattr(config, name) <= most:
+            raise UsageError(f"matcher.{name} is {getattr(config, name)}; it must be a share between 0 and {most:g}")
+    for name in ("micro_batch", "steps"):
+        value = getattr(config, name)
+        if value is not None and value < 1:
+            raise UsageError(f"matcher.{name} is {value}; it must be at least 1")
+    if config.folds < 2:
+        raise UsageError(f"matcher.folds is {config.folds}; it must be at least 2")
+    return config

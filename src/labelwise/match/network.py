@@ -1,0 +1,81 @@
+"""The network g(x, k): an encoder's embedding of the text, and a linear score for every cluster.
+
+Equation 4 of the paper: the loss of a document is the sum over clusters of max(0, 1 - M~ g)^2 with M~ = 2 M - 1, M = 1
+where the document has a label of the cluster. The embedding is scaled to length sqrt(hidden) before it is scored, so
+that one learning rate of the head suits every encoder, and the head and the ranker see the same directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from labelwise.features.encoder import Encoder
+from labelwise.types import Csr
+
+Loss = Literal["squared-hinge", "hinge", "bce"]
+
+
+class Network(nn.Module):
+    """An encoder and the head above it."""
+
+    def __init__(self, encoder: Encoder, n_clusters: int, *, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.model = encoder.model
+        self.dropout = nn.Dropout(dropout)
+        self.head = nn.Linear(encoder.hidden_size, n_clusters)
+        nn.init.zeros_(self.head.weight)
+        nn.init.constant_(self.head.bias, -1.0)  # "no" to every cluster
+
+    def embed(self, batch: dict[str, Tensor]) -> Tensor:
+        """(batch, hidden) pooled embeddings, float32."""
+        return self.encoder.forward(batch)
+
+    def score(self, embedding: Tensor, term: Tensor | None = None) -> Tensor:
+        """(batch, n_clusters) scores of embeddings, float32; `term` is what the linear term gives."""
+        e = functional.normalize(embedding.float(), dim=1) * embedding.shape[1] ** 0.5
+        scores = self.head(self.dropout(e).to(self.head.weight.dtype)).float()
+        return scores if term is None else scores + term.float()
+
+    @torch.no_grad()
+    def set_head(self, weight: npt.NDArray[Any], bias: npt.NDArray[Any]) -> None:
+        """Start the head from a linear model of embeddings of length one: (n_clusters, hidden) and (n_clusters,)."""
+        self.head.weight.copy_(torch.from_numpy(np.asarray(weight) / self.head.in_features**0.5))
+        self.head.bias.copy_(torch.from_numpy(np.asarray(bias)))
+
+
+def document_losses(scores: Tensor, signs: Tensor, kind: Loss, *, mean: bool) -> Tensor:
+    """(batch,) the loss of each document: summed over clusters, or their mean.
+
+    Parameters
+    ----------
+    scores : (batch, n_clusters)
+    signs : (batch, n_clusters), M~: 1 for the document's clusters, -1 for the others
+    """
+    losses: dict[str, Callable[[Tensor], Tensor]] = {
+        "squared-hinge": lambda margin: functional.relu(1 - margin).square(),
+        "hinge": lambda margin: functional.relu(1 - margin),
+        "bce": lambda margin: functional.softplus(-margin),
+    }
+    each = losses[kind](scores * signs)
+    return each.mean(dim=1) if mean else each.sum(dim=1)
+
+
+def constant_loss(M: Csr, kind: Loss, *, mean: bool) -> float:
+    """The loss of the best answer that is the same for every document: what a network must beat to have learnt.
+
+    For a cluster that a share p of the documents have, the best constant is 2p - 1 with squared hinge, the more
+    frequent answer with hinge, and log(p / (1 - p)) with cross-entropy.
+    """
+    p = np.bincount(M.indices, minlength=M.shape[1]) / M.shape[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entropy = -np.nan_to_num(p * np.log(p)) - np.nan_to_num((1 - p) * np.log1p(-p))
+    each = {"squared-hinge": 4 * p * (1 - p), "hinge": 2 * np.minimum(p, 1 - p), "bce": entropy}[kind]
+    return float(each.mean() if mean else each.sum())

@@ -1,0 +1,115 @@
+"""Linear models of the clusters: where the matcher begins, and the linear term beside the neural one in g.
+
+A linear model on tf-idf and embeddings together is split: the tf-idf part becomes the linear term, the part on the
+embeddings the head's start, so that g begins as the linear matcher and training can only add to it. On its own training
+documents the linear term would be right nearly always and leave the encoder nothing to learn; their scores therefore
+come from models that did not see them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelwise.config import RankerConfig
+from labelwise.rank.linear import Features
+from labelwise.rank.predict import BeamSearch
+from labelwise.rank.tree import train_level
+from labelwise.rank.weights import LevelWeights
+from labelwise.types import Csr, Floats, OnEvent
+
+# Scores that are made at once, in all clusters together.
+SCORES_PER_BLOCK = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMatcher:
+    """A linear model for every cluster, on sparse features with dense ones beside them."""
+
+    level: LevelWeights
+    n_features: int
+    n_dense: int
+    bias: float
+
+    @classmethod
+    def fit(
+        cls,
+        X: Csr,
+        E: Floats | None,
+        M: Csr,
+        config: RankerConfig,
+        *,
+        seed: int = 0,
+        threads: int | None = None,
+        name: str = "training the clusters",
+        on_event: OnEvent | None = None,
+    ) -> LinearMatcher:
+        """Solve all clusters against all documents."""
+        level = train_level(
+            Features.of(X, E, bias=config.bias),
+            M,
+            sp.csr_array(np.ones((X.shape[0], 1), np.float32)),
+            np.zeros(M.shape[1], np.int32),
+            config,
+            seed=seed,
+            threads=threads,
+            name=name,
+            on_event=on_event,
+        )
+        return cls(level, X.shape[1], 0 if E is None else E.shape[1], config.bias)
+
+    def sparse_part(self) -> LinearMatcher:
+        """What the sparse features alone say: without the dense ones and the bias."""
+        nothing = np.zeros((self.level.n_children, 1), np.float32)
+        return LinearMatcher(replace(self.level, dense=nothing), self.n_features, 0, self.bias)
+
+    def head(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """What the dense features and the bias say: (n_clusters, n_dense) weights and (n_clusters,) biases."""
+        dense = self.level.dense
+        return dense[:, : self.n_dense], dense[:, self.n_dense] * np.float32(self.bias)
+
+    def scores(self, X: Csr, E: Floats | None = None, *, threads: int | None = None) -> npt.NDArray[np.float16]:
+        """(n_docs, n_clusters) the score of every cluster."""
+        n_clusters = self.level.n_children
+        search = BeamSearch([self.level], n_features=self.n_features, combine="ranker-only")
+        scores = np.empty((X.shape[0], n_clusters), np.float16)
+        block = max(1, SCORES_PER_BLOCK // n_clusters)
+        for begin in range(0, X.shape[0], block):
+            part = slice(begin, begin + block)
+            documents = Features.of(X[part], None if E is None else E[part], bias=self.bias)
+            found = search.top(documents, beam=1, top_k=n_clusters, threads=threads)
+            scores[part] = found.data.reshape(-1, n_clusters)
+        return scores
+
+
+def unseen_scores(
+    X: Csr,
+    E: Floats | None,
+    M: Csr,
+    config: RankerConfig,
+    *,
+    folds: int,
+    seed: int = 0,
+    threads: int | None = None,
+    on_event: OnEvent | None = None,
+) -> npt.NDArray[np.float16]:
+    """(n_docs, n_clusters) what the sparse features say of each document, by models that did not see it."""
+    fold = np.random.default_rng([seed, folds]).permutation(X.shape[0]) % folds
+    scores = np.empty((X.shape[0], M.shape[1]), np.float16)
+    for number in range(folds):
+        inside, outside = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        model = LinearMatcher.fit(
+            X[inside],
+            None if E is None else E[inside],
+            M[inside],
+            config,
+            seed=seed,
+            threads=threads,
+            name=f"training the clusters, part {number + 1} of {folds}",
+            on_event=on_event,
+        )
+        scores[outside] = model.sparse_part().scores(X[outside], threads=threads)
+    return scores
