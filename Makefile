@@ -41,11 +41,14 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # A stamp per set of extras. Where a larger set is installed already, the smaller one asks for nothing.
+# torch comes first and by itself, so that what needs it takes the build that is there.
 $(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt -e '.[plot,parquet]'
+	$(PIP) install -c constraints.txt torch
+	$(PIP) install -c constraints.txt -e '.[plot,parquet,minilm]'
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt torch
 	$(PIP) install -c constraints.txt -e '.[dev]'
 	@touch $(VENV)/.demo $@
 
