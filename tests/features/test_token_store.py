@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -131,6 +133,15 @@ def test_round_trip(tokenizer, tmp_path):
 
 def test_lone_surrogates_are_no_reason_to_stop(tokenizer):
     assert TokenStore.build(["law \ud800 of"], tokenizer, 8).lengths.tolist() == [5]
+
+
+def test_tokens_and_settings_need_no_torch():
+    code = (
+        "import sys, labelwise, labelwise.features.pretrained; labelwise.TokenStore; labelwise.EncoderConfig(); "
+        "print('torch' in sys.modules, 'transformers' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["False", "False"]
 
 
 def test_what_is_wrong_is_said(tokenizer):

@@ -28,7 +28,7 @@ else:
     torch = need("torch", extra="neural", purpose="encoders")
 
 DESCRIPTION = "encoder.json"
-BATCH_TOKENS_CPU, BATCH_TOKENS_GPU = 8192, 1 << 17
+BATCH_TOKENS_CPU, BATCH_TOKENS_GPU = 2048, 1 << 17
 # Documents are handed to the device in pieces of about so many tokens, which bounds the memory of any number of them.
 TOKENS_PER_PIECE = 1 << 26
 

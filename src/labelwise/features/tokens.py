@@ -146,44 +146,17 @@ def _encode(texts: list[str], tokenizer: Any, max_length: int) -> list[list[int]
     return [encoding.ids for encoding in backend.encode_batch_fast(texts)]
 
 
-# ---------------------------------------------------------------------- threads of the tokenizers library
-
-_PARALLELISM = "TOKENIZERS_PARALLELISM"
-_hooked = False
-
-
 @contextmanager
 def _threads(threads: int | None) -> Iterator[None]:
-    """Lets the tokenizers library use its pool, or not, and keeps it from warning at every later fork."""
-    global _hooked
-    if not _hooked and hasattr(os, "register_at_fork"):
-        _hooked = True
-        os.register_at_fork(before=_before_fork, after_in_parent=_after_fork)
-    given = os.environ.get(_PARALLELISM)
+    """Lets the tokenizers library use its pool of threads, or not: it can only be told by the environment."""
+    name = "TOKENIZERS_PARALLELISM"
+    given = os.environ.get(name)
     if threads == 1:
-        os.environ[_PARALLELISM] = "false"
+        os.environ[name] = "false"
     try:
         yield
     finally:
-        if threads == 1:
-            _restore(given)
-
-
-_given: list[str | None] = []
-
-
-def _before_fork() -> None:
-    """A forked child has none of the pool's threads: say so before the library finds out and prints a warning."""
-    _given.append(os.environ.get(_PARALLELISM))
-    os.environ.setdefault(_PARALLELISM, "false")
-
-
-def _after_fork() -> None:
-    _restore(_given.pop())
-
-
-def _restore(given: str | None) -> None:
-    if given is None:
-        os.environ.pop(_PARALLELISM, None)
-    else:
-        os.environ[_PARALLELISM] = given
+        if given is not None:
+            os.environ[name] = given
+        elif threads == 1:
+            os.environ.pop(name, None)
