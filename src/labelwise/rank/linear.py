@@ -212,9 +212,9 @@ class LevelTrainer:
             if signs is None:
                 signs = np.zeros((len(rows), width), np.int8)
                 signs[:, :n_children] = -1
-            mark_labels(
-                self.Y.indptr, self.Y.indices, rows, self.parents, self.places - piece.first, piece.parent, signs
-            )
+            # A copy for every piece would cost labels times pieces; only parents of very many children have several.
+            places = self.places - piece.first if piece.first else self.places
+            mark_labels(self.Y.indptr, self.Y.indices, rows, self.parents, places, piece.parent, signs)
             costs = np.empty((len(rows), 2), np.float32)
             costs[:] = (config.cost * config.positive_weight, config.cost)
             if self.document_costs is not None:
