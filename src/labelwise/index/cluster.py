@@ -14,6 +14,7 @@ from labelwise.engine.threads import available_cores
 from labelwise.errors import DataError, UsageError
 from labelwise.index.balanced import balanced_clusters
 from labelwise.index.kmeans import kmeans_tree
+from labelwise.index.memory import give_back_large_arrays
 from labelwise.index.rows import Rows
 from labelwise.index.tree import Tree
 from labelwise.types import Csr, Ints, OnEvent
@@ -42,6 +43,7 @@ def build_tree(Z: Any, config: IndexConfig | None = None, *, on_event: OnEvent |
         With ``balanced`` and ``random``, clusters whose sizes differ by at most one.
     """
     config = config or IndexConfig()
+    give_back_large_arrays()
     rows = _rows(Z)
     n_labels = len(rows)
     _check(config, n_labels)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from labelwise.engine.threads import map_in_order
 from labelwise.errors import DataError, UsageError
+from labelwise.index.memory import give_back_large_arrays
 from labelwise.kernels.embed import sum_rows
 from labelwise.types import Csr
 
@@ -63,6 +64,7 @@ def embed_labels(
     """
     if method not in ("pifa", "text"):
         raise UsageError(f"there is no label embedding {method!r}; the methods are pifa, text")
+    give_back_large_arrays()
     votes, features = Csr(Y, dtype=np.float32), _features(X, "X")
     own: Features | None = None if label_X is None else _scaled(_features(label_X, "label_X"))
     _check_shapes(votes, features, own)
@@ -98,18 +100,18 @@ def _sum_sparse(labels: Csr, features: Csr, threads: int | None) -> Csr:
         )
         return rows
 
-    parts = list(map_in_order(work, range(len(borders) - 1), threads))
-    ends = np.cumsum([0, *(len(part[2]) for part in parts)])
-    indptr = np.concatenate([[0], *(part[0][1:] + end for part, end in zip(parts, ends[:-1], strict=True))])
-    narrow = ends[-1] <= np.iinfo(np.int32).max
-    Z = Csr(
-        (
-            np.concatenate([part[2] for part in parts]),
-            np.concatenate([part[1] for part in parts]),
-            indptr.astype(np.int32 if narrow else np.int64),
-        ),
-        shape=(n_labels, n_features),
-    )
+    # Blocks are appended as they come: all of them beside the whole would take twice the memory.
+    columns, values = np.empty(0, np.int32), np.empty(0, np.float32)
+    ends = [np.zeros(1, np.int64)]
+    for block_ends, block_columns, block_values in map_in_order(work, range(len(borders) - 1), threads):
+        n_before = len(values)
+        columns.resize(n_before + len(block_columns), refcheck=False)
+        values.resize(n_before + len(block_values), refcheck=False)
+        columns[n_before:], values[n_before:] = block_columns, block_values
+        ends.append(block_ends[1:] + n_before)
+    kind = np.int32 if len(values) <= np.iinfo(np.int32).max else np.int64  # scipy wants one type for both
+    arrays = (values, columns.astype(kind, copy=False), np.concatenate(ends).astype(kind))
+    Z = Csr(arrays, shape=(n_labels, n_features))
     Z.has_canonical_format = True
     return Z
 

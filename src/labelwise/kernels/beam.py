@@ -202,9 +202,6 @@ def index_features(row_indptr, row_feature, n_features):
     return word_indptr, words, rows
 
 
-make_buckets = index_features  # its former name, until rank.neighbours calls it by the new one
-
-
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _add_dense(features, weights, scores_out):
     """The dense features' part; weights is (n_children, n_dense)."""
