@@ -101,7 +101,8 @@ def _sum_sparse(labels: Csr, features: Csr, threads: int | None) -> Csr:
         return rows
 
     # Blocks are appended as they come: all of them beside the whole would take twice the memory.
-    columns, values = np.empty(0, np.int32), np.empty(0, np.float32)
+    columns: npt.NDArray[Any] = np.empty(0, np.int32)
+    values: npt.NDArray[Any] = np.empty(0, np.float32)
     ends = [np.zeros(1, np.int64)]
     for block_ends, block_columns, block_values in map_in_order(work, range(len(borders) - 1), threads):
         n_before = len(values)
@@ -110,8 +111,8 @@ def _sum_sparse(labels: Csr, features: Csr, threads: int | None) -> Csr:
         columns[n_before:], values[n_before:] = block_columns, block_values
         ends.append(block_ends[1:] + n_before)
     kind = np.int32 if len(values) <= np.iinfo(np.int32).max else np.int64  # scipy wants one type for both
-    arrays = (values, columns.astype(kind, copy=False), np.concatenate(ends).astype(kind))
-    Z = Csr(arrays, shape=(n_labels, n_features))
+    indptr: npt.NDArray[Any] = np.concatenate(ends).astype(kind)
+    Z = Csr((values, columns.astype(kind, copy=False), indptr), shape=(n_labels, n_features))
     Z.has_canonical_format = True
     return Z
 

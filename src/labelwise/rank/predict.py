@@ -81,7 +81,8 @@ class BeamSearch:
         ]
         # A single parent's rows, the root's above all, are looked up by every document: their table stands ready.
         self._standing = [_row_table(level, n_features) if level.n_parents == 1 else None for level in self.levels]
-        self._empty = Csr((1, self.levels[-1].n_children), dtype=np.float32)
+        nothing = (np.empty(0, np.float32), np.empty(0, np.int32), np.zeros(2, np.int32))
+        self._empty = Csr(nothing, shape=(1, self.levels[-1].n_children))
         self._local = threading.local()
 
     def top(
