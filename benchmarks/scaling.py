@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """How cost grows: LinearTree on the generated shop, first with more labels, then with more documents.
 
-    python benchmarks/scaling.py [--labels 1000,10000,100000] [--documents 10000,100000] [--plot OUT.png] [--check]
+    python benchmarks/scaling.py [--labels 1000,…] [--documents 10000,…] [--plot OUT.svg] [--json OUT] [--check]
 
 Labels grow at a fixed number of documents per label (--documents-per-label), documents at a fixed number of labels
 (--fixed-labels). Every point runs in a process of its own: generating, tf-idf, embedding, clustering and training, then
-predicting 2,000 test documents with one thread; CPU seconds and highest memory. Prints a markdown table and one JSON
-line. With --check the exit code is 1 unless training grows at most 1.3 times as fast as the (document, label) pairs
-from one point to the next, and prediction per document no faster than the logarithm of the number of labels.
+predicting 2,000 test documents with one thread; CPU seconds, and the highest memory above that of a process which has
+trained a tiny model. Prints a markdown table and one JSON line. With --check the exit code is 1 unless training grows
+at most 1.3 times as fast as the (document, label) pairs from one point to the next, and prediction per document no
+faster than the logarithm of the number of labels.
 """
 
 import argparse
@@ -30,45 +31,54 @@ def worker(n_documents: int, n_labels: int, threads: int) -> dict:
     def seconds(call):
         start = time.process_time()
         answer = call()
-        return round(time.process_time() - start, 3), answer
+        return round(time.process_time() - start, 4), answer
 
+    def peak() -> float:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    small = generate_shop(1_000, 500)["train"]
+    LinearTree(LinearTreeConfig(threads=threads)).fit(small.texts, small.Y).predict(small.texts[:10])  # compiles
+    base = peak()
     n_test = 2_000
     generate_s, shop = seconds(
         lambda: generate_shop(n_documents + n_test, n_labels, test_fraction=n_test / (n_documents + n_test))
     )
     train, test = shop["train"], shop["test"]
-    small = generate_shop(1_000, 500)["train"]
-    LinearTree(LinearTreeConfig(threads=threads)).fit(small.texts, small.Y).predict(small.texts[:10])  # compiles
-    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    generated = peak()
     tfidf = Tfidf()
     tfidf_s, X = seconds(lambda: tfidf.fit_transform(train.texts))
     X_test = tfidf.transform(test.texts)
     model = LinearTree(LinearTreeConfig(threads=threads))
     fit_s, _ = seconds(lambda: model.fit(X, train.Y))
+    highest = peak()
     model.config = LinearTreeConfig(threads=1)
-    predict_s = min(seconds(lambda: model.predict(X_test))[0] for _ in range(3))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    predict_s = min(seconds(lambda: model.predict(X_test))[0] for _ in range(5))
+    tree = model.trees_[0].tree
     return {
         "documents": len(train),
         "labels": n_labels,
         "pairs": int(train.Y.nnz),
+        "clusters": tree.n_clusters,
+        "levels": [int(tree.n_nodes(level)) for level in range(1, tree.depth)],
         "generate_cpu_s": generate_s,
         "tfidf_cpu_s": tfidf_s,
         "fit_cpu_s": fit_s,
-        "predict_us_per_document": round(1e6 * predict_s / len(test), 1),
-        "rss_data_mib": round(base),
-        "rss_peak_mib": round(peak),
         "fit_us_per_pair": round(1e6 * fit_s / train.Y.nnz, 2),
-        "depth": model.trees_[0].tree.depth,
-        "clusters": model.trees_[0].tree.n_clusters,
+        "fit_us_per_document": round(1e6 * fit_s / len(train), 1),
+        "fit_us_per_label": round(1e6 * fit_s / n_labels, 1),
+        "predict_us_per_document": round(1e6 * predict_s / len(test), 1),
+        "rss_generated_mib": round(generated - base),
+        "rss_mib": round(highest - base),
+        "rss_kib_per_document": round(1024 * (highest - base) / len(train), 2),
+        "rss_kib_per_label": round(1024 * (highest - base) / n_labels, 2),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--labels", default="1000,10000,100000", help="numbers of labels, by commas")
+    parser.add_argument("--labels", default="1000,10000,100000,1000000", help="numbers of labels, by commas")
     parser.add_argument("--documents-per-label", type=float, default=2.0)
-    parser.add_argument("--documents", default="10000,100000", help="numbers of documents, by commas")
+    parser.add_argument("--documents", default="10000,100000,1000000", help="numbers of documents, by commas")
     parser.add_argument("--fixed-labels", type=int, default=5_000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--plot", type=Path, help="draw a log-log picture into this .png or .svg file")
@@ -86,7 +96,8 @@ def main() -> None:
         "documents": [run(n, args.fixed_labels, args.threads) for n in documents],
     }
     columns = ("documents", "labels", "pairs", "clusters", "tfidf_cpu_s", "fit_cpu_s", "fit_us_per_pair")
-    columns += ("predict_us_per_document", "rss_peak_mib")
+    columns += ("fit_us_per_document", "fit_us_per_label", "predict_us_per_document")
+    columns += ("rss_mib", "rss_kib_per_document", "rss_kib_per_label")
     for name, points in series.items():
         print(f"\ngrowing {name} (generated data)\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
         for point in points:
@@ -106,7 +117,9 @@ def run(n_documents: int, n_labels: int, threads: int) -> dict:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{n_documents} documents, {n_labels} labels failed:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    line = done.stdout.splitlines()[-1]
+    print(line, file=sys.stderr, flush=True)  # a long run shows itself
+    return json.loads(line)
 
 
 def bars(series: dict[str, list[dict]]) -> list[str]:
