@@ -209,8 +209,8 @@ class LinearTreeConfig:
     n_trees: int = 1
     """Trees, each from a seed of its own, whose scores are averaged."""
     matching: Literal["tree", "neighbours"] = "tree"
-    """Where a document's labels are looked for: down the tree, or among those whose centroids are nearest; the tree then
-    only says which labels are trained together."""
+    """Where a document's labels are looked for: down the tree, or among those whose centroids are nearest; the tree
+    then only says which labels are trained together."""
     neighbours: int = 300
     """Nearest labels of a document that have it as a negative when training and are scored when predicting, where
     matching is by neighbours."""
