@@ -157,6 +157,8 @@ class MatcherConfig:
     """Compute activations again in the backward pass: less memory, a third more time."""
     graph_steps: bool = field(default=True, compare=False)
     """On a GPU, capture a step once and replay it."""
+    compile: bool | None = field(default=None, compare=False)
+    """On a GPU, have torch fuse the encoder's operations, which takes a minute; if not given, where it pays."""
     device: str | None = field(default=None, compare=False)
     """Where to compute; the GPU if there is one."""
     seed: int = 0

@@ -158,12 +158,19 @@ class Encoder:
         where = torch.where(real, starts.unsqueeze(1) + place, 0)
         input_ids = torch.where(real, tokens[where].long(), self.pad_id)
         inputs = {"input_ids": input_ids, "attention_mask": real.long()}
-        if self.token_types is not None:
-            types = torch.zeros_like(input_ids)
-            for token, kind in self.token_types.items():
-                types = torch.where(input_ids == token, kind, types)
+        types = self.types_of(input_ids)
+        if types is not None:
             inputs["token_type_ids"] = types
         return inputs
+
+    def types_of(self, input_ids: torch.Tensor) -> torch.Tensor | None:
+        """The types of tokens, None where the model has no types."""
+        if self.token_types is None:
+            return None
+        types = torch.zeros_like(input_ids)
+        for token, kind in self.token_types.items():
+            types = torch.where(input_ids == token, kind, types)
+        return types
 
     def forward(self, batch: Mapping[str, torch.Tensor], *, pooling: Pooling | None = None) -> torch.Tensor:
         """(batch, hidden_size) float32 vectors of a batch; one without attention_mask has no padding."""

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from labelwise.errors import DataError
 from labelwise.features.encoder import Encoder
+from labelwise.features.packing import Packer
 from labelwise.features.tokens import TokenStore
+from labelwise.match.batches import Shape
 from labelwise.types import Csr
 
 
@@ -25,6 +27,7 @@ class Corpus:
         M: Csr | None = None,
         *,
         term: npt.NDArray[np.float16] | None = None,
+        packer: Packer | None = None,
         device: torch.device,
     ) -> None:
         """Copy everything to the device.
@@ -33,11 +36,13 @@ class Corpus:
         ----------
         M : (n_docs, n_clusters) which clusters a document has
         term : (n_docs, n_clusters) scores that the linear term gives
+        packer : makes the packed batches, where the encoder can be packed
         """
         if M is not None and M.shape[0] != len(store):
             raise DataError(f"there are {len(store)} texts but {M.shape[0]} rows of clusters; they must match")
-        self.encoder, self.device = encoder, device
+        self.encoder, self.packer, self.device = encoder, packer, device
         self.lengths: npt.NDArray[Any] = np.asarray(store.lengths)
+        self.longest = int(self.lengths.max(initial=1))
         self._tokens = torch.from_numpy(np.asarray(store.tokens).astype(np.int32)).to(device)
         self._starts = torch.from_numpy(np.asarray(store.indptr[:-1], np.int64)).to(device)
         self._lengths = torch.from_numpy(self.lengths.astype(np.int64)).to(device)
@@ -48,23 +53,28 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def batch(self, rows: Tensor, width: int, full: bool) -> dict[str, Tensor]:
-        """What the encoder reads of these documents; without a mask where no text is padded."""
-        batch = self.encoder.batch(self._tokens, self._starts[rows], self._lengths[rows], width)
-        if full:
-            batch.pop("attention_mask")
-        return batch
+    def inputs(self, rows: Tensor, shape: Shape) -> dict[str, Any]:
+        """What the encoder reads of these documents; -1 stands for no document."""
+        there = rows.clamp(min=0)
+        starts, lengths = self._starts[there], torch.where(rows >= 0, self._lengths[there], 0)
+        if shape.kind == "packed":
+            assert self.packer is not None
+            return self.packer.batch(self._tokens, starts, lengths, shape.width, self.longest)
+        inputs = self.encoder.batch(self._tokens, starts, lengths, shape.width)
+        if shape.kind == "full":
+            inputs.pop("attention_mask")
+        return inputs
 
     def signs(self, rows: Tensor) -> Tensor:
         """(batch, n_clusters) M~: 1 for a document's clusters, -1 for the others."""
         assert self._clusters is not None
-        clusters = self._clusters[rows].long()
+        clusters = self._clusters[rows.clamp(min=0)].long()
         signs = torch.full((len(rows), self.n_clusters + 1), -1.0, device=self.device)
         return signs.scatter_(1, clusters, 1.0)[:, : self.n_clusters]
 
     def term(self, rows: Tensor) -> Tensor | None:
         """(batch, n_clusters) the linear term's scores."""
-        return None if self._term is None else self._term[rows]
+        return None if self._term is None else self._term[rows.clamp(min=0)]
 
 
 def _padded(M: Csr) -> Tensor:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from labelwise.features.encoder import Encoder
+from labelwise.features.packing import Packer
 from labelwise.types import Csr
 
 Loss = Literal["squared-hinge", "hinge", "bce"]
@@ -34,9 +35,9 @@ class Network(nn.Module):
         nn.init.zeros_(self.head.weight)
         nn.init.constant_(self.head.bias, -1.0)  # "no" to every cluster
 
-    def embed(self, batch: dict[str, Tensor]) -> Tensor:
-        """(batch, hidden) pooled embeddings, float32."""
-        return self.encoder.forward(batch)
+    def embed(self, inputs: dict[str, Any], packer: Packer | None = None, n_texts: int = 0) -> Tensor:
+        """(batch, hidden) pooled embeddings, float32; of packed inputs if a packer is given."""
+        return self.encoder.forward(inputs) if packer is None else packer.forward(inputs, n_texts)
 
     def score(self, embedding: Tensor, term: Tensor | None = None) -> Tensor:
         """(batch, n_clusters) scores of embeddings, float32; `term` is what the linear term gives."""

@@ -74,15 +74,18 @@ class LinearMatcher:
     def scores(self, X: Csr, E: Floats | None = None, *, threads: int | None = None) -> npt.NDArray[np.float16]:
         """(n_docs, n_clusters) the score of every cluster."""
         n_clusters = self.level.n_children
-        search = BeamSearch([self.level], n_features=self.n_features, combine="ranker-only")
         scores = np.empty((X.shape[0], n_clusters), np.float16)
         block = max(1, SCORES_PER_BLOCK // n_clusters)
         for begin in range(0, X.shape[0], block):
             part = slice(begin, begin + block)
-            documents = Features.of(X[part], None if E is None else E[part], bias=self.bias)
-            found = search.top(documents, beam=1, top_k=n_clusters, threads=threads)
+            found = self.best(X[part], None if E is None else E[part], top_b=n_clusters, threads=threads)
             scores[part] = found.data.reshape(-1, n_clusters)
         return scores
+
+    def best(self, X: Csr, E: Floats | None = None, *, top_b: int, threads: int | None = None) -> Csr:
+        """(n_docs, n_clusters) the scores of the `top_b` best clusters of each document."""
+        search = BeamSearch([self.level], n_features=self.n_features, combine="ranker-only")
+        return search.top(Features.of(X, E, bias=self.bias), beam=1, top_k=top_b, threads=threads)
 
 
 def unseen_scores(

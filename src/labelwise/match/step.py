@@ -6,13 +6,14 @@ back is captured once as a CUDA graph and then replayed. Nothing in a step waits
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from labelwise.config import MatcherConfig
-from labelwise.match.batches import Batch
+from labelwise.match.batches import Batch, Rows, Shape, cut
 from labelwise.match.corpus import Corpus
 from labelwise.match.network import Network, document_losses
 from labelwise.match.weights import Weights
@@ -21,10 +22,15 @@ from labelwise.match.weights import Weights
 class Step:
     """Runs steps, and gathers what the host looks at from time to time."""
 
-    def __init__(self, network: Network, corpus: Corpus, weights: Weights, config: MatcherConfig) -> None:
+    def __init__(
+        self, network: Network, corpus: Corpus, weights: Weights, config: MatcherConfig, batch_size: int
+    ) -> None:
         self.network, self.corpus, self.weights, self.config = network, corpus, weights, config
         self.device = corpus.device
-        self.parts = max(1, config.batch_size // (config.micro_batch or config.batch_size))
+        self.batch_size = batch_size
+        self.parts = max(1, batch_size // (config.micro_batch or batch_size))
+        self.documents = torch.zeros((), device=self.device)
+        """Documents of the steps since the last look."""
         self.loss = torch.zeros((), device=self.device)
         """Sum of the losses of the steps since the last look."""
         self.alike = torch.zeros((), device=self.device)
@@ -34,48 +40,64 @@ class Step:
 
     def forget_graphs(self) -> None:
         """Capture anew: after anything that moved in memory."""
-        self._seen: set[tuple[int, ...]] = set()
-        self._graphs: dict[tuple[int, ...], tuple[torch.cuda.CUDAGraph, Tensor]] = {}
+        self._seen: set[tuple[Shape, int]] = set()
+        self._graphs: dict[tuple[Shape, int], tuple[torch.cuda.CUDAGraph, Tensor]] = {}
         self._update_graph: torch.cuda.CUDAGraph | None = None
         self._updates = 0
         self._pool = torch.cuda.graph_pool_handle() if self._captures else None
 
     def __call__(self, batch: Batch) -> None:
         """Learn from a batch."""
-        rows = torch.from_numpy(batch.rows)
-        if self.device.type == "cuda":
-            rows = rows.pin_memory().to(self.device, non_blocking=True)
-        for part in rows.chunk(self.parts):
-            self._run(part, batch.width, batch.full, len(rows))
+        for part, shape in self._split(batch):
+            rows = torch.from_numpy(part)
+            if self.device.type == "cuda":
+                rows = rows.pin_memory().to(self.device, non_blocking=True)
+            self._run(rows, shape)
         self._update()
 
-    def _run(self, rows: Tensor, width: int, full: bool, batch_size: int) -> None:
-        key = (width, full, len(rows))
+    def _split(self, batch: Batch) -> Iterator[tuple[Rows, Shape]]:
+        """The parts that a batch is learnt from in, all of one size."""
+        shape = batch.shape
+        if shape.kind != "packed":
+            yield from ((part, shape) for part in np.array_split(batch.rows, self.parts))
+            return
+        if self.parts > 1:  # the last text of a part may reach beyond its share
+            width = -(-shape.width // self.parts // 64) * 64 + self.corpus.longest
+            shape = Shape("packed", width, shape.most_rows)
+        for part in cut(batch.rows, self.corpus.lengths, shape.width, shape.most_rows):
+            yield np.concatenate((part, np.full(shape.most_rows - len(part), -1))), shape
+
+    def _run(self, rows: Tensor, shape: Shape) -> None:
+        key = (shape, len(rows))
         if key in self._graphs:
             graph, static = self._graphs[key]
             static.copy_(rows)
             graph.replay()
         elif self._captures and key in self._seen:
             static = rows.clone()
-            graph = self._capture(lambda: self._learn(static, width, full, batch_size))
+            graph = self._capture(lambda: self._learn(static, shape))
             self._graphs[key] = (graph, static)
             graph.replay()
         else:
-            self._learn(rows, width, full, batch_size)
+            self._learn(rows, shape)
             self._seen.add(key)
 
-    def _learn(self, rows: Tensor, width: int, full: bool, batch_size: int) -> None:
+    def _learn(self, rows: Tensor, shape: Shape) -> None:
         """Forward and backward: adds to the gradients, the loss and the likeness."""
-        config = self.config
-        embedding = self.network.embed(self.corpus.batch(rows, width, full))  # (part, hidden)
-        scores = self.network.score(embedding, self.corpus.term(rows))  # (part, n_clusters)
-        losses = document_losses(scores, self.corpus.signs(rows), config.loss, mean=config.mean_loss)
-        loss = losses.sum() / batch_size
+        config, corpus = self.config, self.corpus
+        packer = corpus.packer if shape.kind == "packed" else None
+        embedding = self.network.embed(corpus.inputs(rows, shape), packer, len(rows))  # (part, hidden)
+        scores = self.network.score(embedding, corpus.term(rows))  # (part, n_clusters)
+        losses = document_losses(scores, corpus.signs(rows), config.loss, mean=config.mean_loss)
+        there = (rows >= 0).float()
+        loss = (losses * there).sum() / self.batch_size
         (loss * self.weights.scale).backward()
         with torch.no_grad():
-            unit = torch.nn.functional.normalize(embedding, dim=1)
+            unit = torch.nn.functional.normalize(embedding, dim=1) * there.unsqueeze(1)
+            share = there.sum() / self.batch_size
             self.loss += loss
-            self.alike += unit.mean(dim=0).square().sum() * (len(rows) / batch_size)
+            self.alike += (unit.sum(dim=0) / there.sum().clamp(min=1)).square().sum() * share
+            self.documents += there.sum()
 
     def _update(self) -> None:
         self._updates += 1
@@ -100,11 +122,12 @@ class Step:
         self.forget_graphs()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
-        return self.config.batch_size // self.weights.processes.count // self.parts
+        return self.batch_size // self.parts
 
-    def look(self, steps: int) -> tuple[float, float, int]:
-        """Mean loss, likeness and the number of skipped updates of the last steps; counting starts anew."""
-        found = torch.stack((self.loss / steps, self.alike / steps, self.weights.skipped)).tolist()
-        for total in (self.loss, self.alike, self.weights.skipped):
+    def look(self) -> tuple[float, float, int]:
+        """Mean loss of a document, likeness and the number of skipped updates since the last look."""
+        share = self.documents.clamp(min=1) / self.batch_size
+        found = torch.stack((self.loss / share, self.alike / share, self.weights.skipped)).tolist()
+        for total in (self.loss, self.alike, self.documents, self.weights.skipped):
             total.zero_()
         return found[0], found[1], int(found[2])

@@ -17,7 +17,7 @@ import torch
 from labelwise.config import MatcherConfig
 from labelwise.errors import LabelwiseError
 from labelwise.events import Task
-from labelwise.match.batches import Batch, make_buckets, shuffled
+from labelwise.match.batches import Batch, Packed, Padded, Schedule
 from labelwise.match.checkpoint import History, load_checkpoint, save_checkpoint
 from labelwise.match.corpus import Corpus
 from labelwise.match.guard import Guard
@@ -65,20 +65,19 @@ def train(
     torch.manual_seed(config.seed)
     batch_size = min(config.batch_size, len(corpus))
     batch_size -= batch_size % processes.count
-    buckets = make_buckets(corpus.lengths, batch_size)
-    steps_per_epoch = len(shuffled(buckets, corpus.lengths, batch_size, [config.seed, 0]))
-    total = config.steps or max(1, round(config.epochs * steps_per_epoch))
+    packed = corpus.packer is not None and processes.count == 1
+    schedule = Schedule((Packed if packed else Padded)(corpus.lengths, batch_size, config.seed))
+    total = config.steps or max(1, round(config.epochs * schedule.steps_per_epoch))
     warmup = max(1, round(config.warmup * total))
-    between = max(1, round(config.evaluate_every * steps_per_epoch))
+    between = max(1, round(config.evaluate_every * schedule.steps_per_epoch))
 
     precision = choose_precision(config.precision, corpus.device)
     weights = Weights(network, config, precision, processes)
-    step_of = Step(network, corpus, weights, config)
+    step_of = Step(network, corpus, weights, config, batch_size // processes.count)
     guard = Guard(constant_loss=constant_loss, total_steps=total)
     history, begun = History(), time.perf_counter()
     slower, patience, best = 1.0, 0, None
-    step, epoch = 0, -1
-    batches: list[Batch] = []
+    step = 0
     if checkpoint is not None and (found := load_checkpoint(checkpoint, corpus.device)) is not None:
         progress, history, state, best = found
         step, slower, patience = progress["step"], progress["slower"], progress["patience"]
@@ -95,15 +94,12 @@ def train(
     with Task(on_event if processes.first else None, "fine-tuning the matcher", total=total, unit="steps") as task:
         task.advance(step)
         while step < total:
-            if epoch != step // steps_per_epoch:
-                epoch = step // steps_per_epoch
-                batches = shuffled(buckets, corpus.lengths, batch_size, [config.seed, epoch])
-            batch = batches[step % steps_per_epoch]
+            batch = schedule.batch(step)
             rate = min((step + 1) / warmup, max(0.0, (total - step) / max(1, total - warmup)))
             weights.set_rates(slower * rate)
-            mine = batch.rows[processes.share(batch_size)]
+            mine = batch.rows if processes.count == 1 else batch.rows[processes.share(batch_size)]
             try:
-                step_of(Batch(batch.width, batch.full, mine))
+                step_of(Batch(batch.shape, mine))
             except torch.OutOfMemoryError:
                 left = step_of.halve()
                 if not left:
@@ -115,7 +111,7 @@ def train(
             task.advance()
 
             if step % STEPS_PER_LOOK == 0 or step == total or step % between == 0:
-                loss, alike, skipped = step_of.look(step - looked)
+                loss, alike, skipped = step_of.look()
                 seen = {"loss": loss, "alike": alike, "skipped": skipped, "steps": step - looked}
                 looked = step
                 trouble = guard.trouble(step=step, **seen)
@@ -130,7 +126,6 @@ def train(
                     _say(on_event, f"{trouble}: going back to step {good_step} with {slower:g} of the learning rate")
                     weights.load_state(good_state)
                     step = looked = good_step
-                    epoch = -1
                     continue
                 _tell(on_event, history, step=step, loss=loss, rate=slower * rate * config.learning_rate)
             if evaluate is not None and (step % between == 0 or step == total):

@@ -57,9 +57,7 @@ class _Group:
 class Weights:
     """The optimiser's side of a network: AdamW with clipping, all of it on the device."""
 
-    def __init__(
-        self, network: Network, config: MatcherConfig, precision: Precision, processes: Processes
-    ) -> None:
+    def __init__(self, network: Network, config: MatcherConfig, precision: Precision, processes: Processes) -> None:
         self.config, self.precision, self.processes = config, precision, processes
         head = set(network.head.parameters())
         trained = [p for p in network.parameters() if p.requires_grad]
@@ -177,7 +175,9 @@ class Weights:
                 if name in mine:
                     mine[name].copy_(value)  # in place: captured steps read from where it lies
                 else:
-                    mine[name] = value.detach().clone().to("cpu" if value.ndim == 0 and not self._on_gpu else self.device)
+                    mine[name] = (
+                        value.detach().clone().to("cpu" if value.ndim == 0 and not self._on_gpu else self.device)
+                    )
             if not kept:
                 for value in mine.values():
                     value.zero_()

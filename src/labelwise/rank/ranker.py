@@ -1,0 +1,171 @@
+"""The ranker of X-Transformer: one linear model per label on tf-idf and embeddings, below the matcher's clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from labelwise import storage
+from labelwise.config import RankerConfig
+from labelwise.errors import StorageError
+from labelwise.events import Task
+from labelwise.metrics import precision_at_k
+from labelwise.rank.linear import Features
+from labelwise.rank.predict import BeamSearch, Combine, Shortlist
+from labelwise.rank.tree import train_level
+from labelwise.rank.weights import LevelWeights
+from labelwise.types import Csr, OnEvent
+
+KIND = "ranker"
+WEIGHTS = (0.5, 1.0, 2.0)
+"""Lengths of the embedding beside tf-idf's 1 that validation documents choose from."""
+COMBINES: tuple[Combine, ...] = ("l3-hinge", "l2-hinge", "l1-hinge", "sigmoid", "ranker-only")
+"""Ways to combine the scores of cluster and label that they choose from."""
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What the ranker reads of some documents."""
+
+    X: Csr | None
+    """(n_docs, n_features) tf-idf with rows of length one; None if the ranker sees the embeddings alone."""
+    E: npt.NDArray[np.float32] | None
+    """(n_docs, hidden) embeddings of length one; None if it sees tf-idf alone."""
+    found: Csr
+    """(n_docs, n_clusters) the matcher's clusters with their scores."""
+
+    def take(self, rows: Any) -> Inputs:
+        """Some documents, in this order."""
+        return Inputs(
+            None if self.X is None else self.X[rows], None if self.E is None else self.E[rows], self.found[rows]
+        )
+
+    def features(self, dense_weight: float, bias: float) -> Features:
+        """Both kinds of features in one."""
+        X = Csr((self.found.shape[0], 1), dtype=np.float32) if self.X is None else self.X
+        return Features.of(X, None if self.E is None else self.E * np.float32(dense_weight), bias=bias)
+
+
+class Ranker:
+    """h(x, l) of the paper, and its combination with g."""
+
+    def __init__(
+        self, level: LevelWeights, *, n_features: int, dense_weight: float, combine: Combine, bias: float
+    ) -> None:
+        self.level, self.n_features, self.dense_weight = level, n_features, dense_weight
+        self.combine, self.bias = combine, bias
+        self._search = BeamSearch([level], n_features=n_features, combine=combine)
+
+    @classmethod
+    def fit(
+        cls,
+        inputs: Inputs,
+        Y: Csr,
+        M: Csr,
+        clusters: npt.NDArray[np.int32],
+        config: RankerConfig,
+        *,
+        dense_weight: float,
+        combine: Combine,
+        seed: int = 0,
+        threads: int | None = None,
+        on_event: OnEvent | None = None,
+    ) -> Self:
+        """Train the models of all labels, with the negatives that the configuration asks for.
+
+        Parameters
+        ----------
+        Y : (n_docs, n_labels)
+        M : (n_docs, n_clusters) the clusters of those, for the teacher-forcing negatives
+        clusters : (n_labels,) the cluster of each label
+        """
+        features = inputs.features(dense_weight, config.bias)
+        level = train_level(
+            features, Y, M, clusters, config, found=inputs.found, seed=seed, threads=threads, on_event=on_event
+        )
+        n_features = features.n_features
+        return cls(level, n_features=n_features, dense_weight=dense_weight, combine=combine, bias=config.bias)
+
+    def with_combine(self, combine: Combine) -> Ranker:
+        """The same models, their scores combined otherwise with the clusters'."""
+        options = {"n_features": self.n_features, "dense_weight": self.dense_weight, "bias": self.bias}
+        return type(self)(self.level, combine=combine, **options)  # type: ignore[arg-type]  # as given to __init__
+
+    def top(self, inputs: Inputs, top_k: int, *, threads: int | None = None, on_event: OnEvent | None = None) -> Csr:
+        """(n_docs, n_labels) the best labels of the matcher's clusters with their scores."""
+        start = Shortlist.of(inputs.found, self.combine)
+        features = inputs.features(self.dense_weight, self.bias)
+        return self._search.top(features, beam=1, top_k=top_k, start=start, threads=threads, on_event=on_event)
+
+    def save(self, path: Path | str) -> None:
+        """Write a folder that `load` reads."""
+        about = {
+            "n_features": self.n_features,
+            "dense_weight": self.dense_weight,
+            "combine": self.combine,
+            "bias": self.bias,
+        }
+        storage.save(path, kind=KIND, config=about, arrays=self.level.to_arrays(""))
+
+    @classmethod
+    def load(cls, path: Path | str, *, verify: bool = True) -> Self:
+        """Read what `save` wrote; weights are mapped, not copied."""
+        saved = storage.load(path, kind=KIND, verify=verify)
+        try:
+            return cls(LevelWeights.from_arrays(saved.arrays, ""), **saved.config)
+        except (KeyError, TypeError) as err:
+            raise StorageError(f"{path} holds no ranker ({err}); copy or make it again") from err
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What validation documents said."""
+
+    dense_weight: float
+    combine: Combine
+    trials: list[dict[str, Any]]
+    """What was tried, with P@1, P@3 and P@5."""
+
+
+def choose_ranker(
+    train: tuple[Inputs, Csr, Csr],
+    held_out: tuple[Inputs, Csr],
+    clusters: npt.NDArray[np.int32],
+    config: RankerConfig,
+    *,
+    weights: Sequence[float],
+    combines: Sequence[Combine],
+    seed: int = 0,
+    threads: int | None = None,
+    on_event: OnEvent | None = None,
+) -> tuple[Ranker, Choice]:
+    """The best of several weights of the embedding and of several combinations, by the mean of P@1, P@3 and P@5.
+
+    Parameters
+    ----------
+    train : inputs, labels and clusters (see `Ranker.fit`) of the documents to train on
+    held_out : inputs and labels of those to judge by
+    """
+    inputs, Y, M = train
+    best: tuple[float, Ranker] | None = None
+    trials = []
+    weights = weights if inputs.E is not None and inputs.X is not None else weights[:1]
+    with Task(on_event, "choosing the ranker", total=len(weights), unit="trials") as task:
+        for weight in weights:
+            options: dict[str, Any] = {"seed": seed, "threads": threads, "on_event": on_event}
+            ranker = Ranker.fit(inputs, Y, M, clusters, config, dense_weight=weight, combine=combines[0], **options)
+            for combine in combines:
+                ranker = ranker.with_combine(combine)
+                found = ranker.top(held_out[0], 5, threads=threads)
+                precisions = [precision_at_k(held_out[1], found, k=k) for k in (1, 3, 5)]
+                trials.append({"dense_weight": weight, "combine": combine, "precisions": precisions})
+                if best is None or np.mean(precisions) > best[0]:
+                    best = float(np.mean(precisions)), ranker
+            task.advance()
+    assert best is not None
+    return best[1], Choice(best[1].dense_weight, best[1].combine, trials)
