@@ -82,9 +82,9 @@ def run_labelwise(folder: Path, threads: int, negatives: str, preset: str, queri
 
     config = LinearTreeConfig(threads=threads)
     if preset != "default":
-        from labelwise.presets import load_preset
+        from labelwise.presets import load_linear_preset
 
-        config = replace(load_preset(preset), threads=threads)
+        config = replace(load_linear_preset(preset), threads=threads)
     if negatives == "tfn+man":
         config = replace(config, ranker=replace(config.ranker, negatives="both"))
 

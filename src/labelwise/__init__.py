@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from labelwise.base import load_model as load_model
     from labelwise.calibrate import Calibrator as Calibrator
     from labelwise.config import EncoderConfig as EncoderConfig
     from labelwise.config import IndexConfig as IndexConfig
     from labelwise.config import LinearTreeConfig as LinearTreeConfig
+    from labelwise.config import MatcherConfig as MatcherConfig
     from labelwise.config import RankerConfig as RankerConfig
     from labelwise.config import TfidfConfig as TfidfConfig
+    from labelwise.config import XTransformerConfig as XTransformerConfig
     from labelwise.data import Dataset as Dataset
     from labelwise.data import ReadOptions as ReadOptions
     from labelwise.data import convert as convert
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
     from labelwise.predictions import read_predictions as read_predictions
     from labelwise.presets import load_preset as load_preset
     from labelwise.run import RunDirectory as RunDirectory
+    from labelwise.transformer import XTransformer as XTransformer
 
 # Where each public name lives.
 _HOMES = {
@@ -67,6 +71,7 @@ _HOMES = {
     "LabelwiseError": "labelwise.errors",
     "LinearTree": "labelwise.model",
     "LinearTreeConfig": "labelwise.config",
+    "MatcherConfig": "labelwise.config",
     "MissingExtraError": "labelwise.errors",
     "Predictions": "labelwise.predictions",
     "RankerConfig": "labelwise.config",
@@ -77,6 +82,8 @@ _HOMES = {
     "TfidfConfig": "labelwise.config",
     "TokenStore": "labelwise.features.tokens",
     "UsageError": "labelwise.errors",
+    "XTransformer": "labelwise.transformer",
+    "XTransformerConfig": "labelwise.config",
     "calibration_error": "labelwise.metrics",
     "compare": "labelwise.metrics",
     "convert": "labelwise.data",
@@ -86,6 +93,7 @@ _HOMES = {
     "generate_shop": "labelwise.data.shop",
     "inverse_propensity": "labelwise.metrics",
     "load_dataset": "labelwise.data",
+    "load_model": "labelwise.base",
     "load_preset": "labelwise.presets",
     "load_splits": "labelwise.data",
     "macro_f1": "labelwise.metrics",

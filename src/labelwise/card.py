@@ -1,6 +1,6 @@
 """The model card: the README.md of a saved model, written from what the model knows of itself.
 
-`LinearTree.report_` holds what the card cannot see in the model. `fit` puts in ``documents`` and ``pairs``; whoever
+`Model.report_` holds what the card cannot see in the model. `fit` puts in ``documents`` and ``pairs``; whoever
 trains may add ``data``, ``preset``, ``trained`` (a date), ``seconds``, ``cpu_seconds``, ``tuning`` (trials, metric) and
 ``validation`` (documents, kind, scores, calibration_error), as `labelwise train` does.
 """
@@ -14,10 +14,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from labelwise import __version__
-from labelwise.config import LinearTreeConfig
 
 if TYPE_CHECKING:
-    from labelwise.model import LinearTree
+    from labelwise.base import Model
 
 PACKAGES = ("numpy", "scipy", "numba")
 """Packages whose versions could matter to the numbers in a model."""
@@ -29,13 +28,13 @@ HELD_OUT = {
 """What `validation["kind"]` means."""
 
 
-def render_card(model: LinearTree) -> str:
+def render_card(model: Model) -> str:
     """The card in Markdown."""
     report = model.report_
     answers = "probabilities" if model.calibrator_ is not None else "scores (it is not calibrated: no probabilities)"
     reads = "texts" if model.tfidf_ is not None else "rows of features"
     parts = [
-        f"# A tree of linear models over {len(model.labels_):,} labels",
+        f"# {model.title()} over {len(model.labels_):,} labels",
         f"A labelwise {__version__} model that reads {reads} and answers with labels and their {answers}.",
         _table(("", ""), _facts(model)),
         "## How good it is",
@@ -53,16 +52,13 @@ def render_card(model: LinearTree) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _facts(model: LinearTree) -> Iterator[tuple[str, str]]:
-    report, tree = model.report_, model.trees_[0].tree
+def _facts(model: Model) -> Iterator[tuple[str, str]]:
+    report = model.report_
     documents, pairs = report.get("documents", 0), report.get("pairs", 0)
     if documents:
         of = f" of {report['data']}" if "data" in report else ""
         yield "trained on", f"{documents:,} documents{of}, {pairs / documents:.1f} labels each"
-    yield "labels", f"{len(model.labels_):,} in {tree.n_clusters:,} clusters"
-    yield "features", f"{model.n_features_:,}" + ("" if model.tfidf_ is None else ", tf-idf of the texts")
-    if len(model.trees_) > 1:
-        yield "trees", f"{len(model.trees_)}, averaged"
+    yield from model.facts()
     if "preset" in report:
         yield "preset", f"{report['preset']}"
     if "seconds" in report:
@@ -95,21 +91,21 @@ def _quality(validation: Mapping[str, Any] | None, tuning: Mapping[str, Any] | N
         )
 
 
-def _usage(model: LinearTree) -> str:
+def _usage(model: Model) -> str:
     command = (
         "labelwise predict MODEL texts.txt --top-k 5" if model.tfidf_ is not None else "labelwise predict MODEL DATA"
     )
     python = '["a text"]' if model.tfidf_ is not None else "X"
     code = [
-        "from labelwise.model import LinearTree",
-        'model = LinearTree.load("MODEL")',
+        "import labelwise",
+        'model = labelwise.load_model("MODEL")',
         f"print(model.predict({python}, top_k=5)[0])",
     ]
     return "\n".join(["```sh", command, "```", "", "```python", *code, "```"])
 
 
-def _settings(config: LinearTreeConfig) -> str:
-    rows = list(_differences(config, LinearTreeConfig(), ""))
+def _settings(config: Any) -> str:
+    rows = list(_differences(config, type(config)(), ""))
     return _table(("setting", "here", "default"), rows) if rows else "None."
 
 

@@ -192,6 +192,12 @@ class XTransformerConfig:
     combine: Literal["l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge", "sigmoid", "ranker-only"] | None = None
     """How the scores of cluster and label become one (see LinearTreeConfig); chosen on validation documents if not
     given, l3-hinge without those."""
+    matcher_weight: float | None = None
+    """The power of the cluster's part in a label's score; chosen on validation documents if not given, 1 without
+    those."""
+    hold_out: float = 0.05
+    """Share of the training documents that stand in for validation documents where none are given. The encoder does
+    not learn from them; the ranker does, once all is chosen."""
     seed: int = 0
     """Where all chance begins."""
     threads: int | None = field(default=None, compare=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -13,27 +13,24 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelwise import storage
-from labelwise.calibrate import Calibrator
+from labelwise.base import Model, check_fitted
 from labelwise.card import render_card
-from labelwise.config import IndexConfig, LinearTreeConfig, RankerConfig, TfidfConfig
+from labelwise.config import LinearTreeConfig
 from labelwise.data import Dataset
-from labelwise.data.names import label_list
-from labelwise.errors import DataError, StorageError, UsageError
+from labelwise.errors import DataError, UsageError
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import build_tree, embed_labels
 from labelwise.predictions import Predictions
-from labelwise.predictions.ranking import at_least
 from labelwise.rank.linear import Features
 from labelwise.rank.neighbours import NeighbourSearch
 from labelwise.rank.predict import BeamSearch
 from labelwise.rank.tree import TrainedTree, train_tree
 from labelwise.run import RunDirectory
+from labelwise.targets import canonical, targets
 from labelwise.types import Csr, OnEvent
 
-_KIND = "linear-tree"
 
-
-class LinearTree:
+class LinearTree(Model):
     """Labels for texts, or for rows of features, by a tree of linear models: Parabel, XR-Linear and their kin.
 
     >>> model = LinearTree().fit(train.texts, train.Y, label_names=train.labels)
@@ -43,12 +40,9 @@ class LinearTree:
 
     tfidf_: Tfidf | None
     """None if the model was fitted on features."""
-    labels_: list[str]
     trees_: tuple[TrainedTree, ...]
-    calibrator_: Calibrator | None
-    """None if there was nothing to calibrate on: scores are then the trees' own."""
-    report_: dict[str, Any]
-    """What the model card tells of training: sizes, and what whoever trained it adds (see `labelwise.card`)."""
+    n_features_: int
+    kind = "linear-tree"
 
     def __init__(self, config: LinearTreeConfig | None = None) -> None:
         self.config = config or LinearTreeConfig()
@@ -81,7 +75,7 @@ class LinearTree:
             Keep the stages' results there, and find them again.
         """
         config = _checked(self.config)
-        Y, labels = _targets(labels_or_Y, label_names)
+        Y, labels = targets(labels_or_Y, label_names)
         with RunDirectory(run_dir, purpose="fit", on_event=on_event) if run_dir else nullcontext() as run:
             hook = run.on_event if run else on_event
             tfidf, X = self._fit_features(texts_or_X, run, hook)
@@ -119,7 +113,7 @@ class LinearTree:
         self, texts_or_X: Any, run: RunDirectory | None, on_event: OnEvent | None
     ) -> tuple[Tfidf | None, Csr]:
         if sp.issparse(texts_or_X):
-            return None, _canonical(texts_or_X)
+            return None, canonical(texts_or_X)
         config = replace(self.config.tfidf, threads=self.config.threads)
         if run is None:
             tfidf = Tfidf(config)
@@ -133,15 +127,6 @@ class LinearTree:
             load=Tfidf.load,
         )
         return tfidf, tfidf.transform(texts, on_event=on_event)
-
-    def calibrate(self, validation: Dataset, *, on_event: OnEvent | None = None) -> Self:
-        """Learn what scores mean from documents that the model was not trained on."""
-        self.calibrator_ = None
-        known = validation.with_labels(self.labels_)
-        found = self.predict(self.inputs(known), top_k=20, on_event=on_event).matrix
-        # Columns that only the validation data have cannot be predicted.
-        self.calibrator_ = Calibrator.fit(found, known.Y[:, : len(self.labels_)])
-        return self
 
     # ------------------------------------------------------------------ using
 
@@ -184,11 +169,7 @@ class LinearTree:
         if len(parts) > 1:
             matrix = sp.csr_array(sum(parts[1:], start=parts[0]) * np.float32(1 / len(parts)))
             matrix.sort_indices()
-        if self.calibrator_ is not None:
-            matrix = self.calibrator_.transform_matrix(matrix)
-        if min_probability > 0:
-            matrix = at_least(matrix, min_probability)
-        predictions = Predictions(matrix, self.labels_, ids)
+        predictions = self._answer(matrix, min_probability, ids)
         return predictions if len(parts) == 1 else predictions.top_k(top_k)
 
     def _features(self, texts_or_X: Any, on_event: OnEvent | None) -> Csr:
@@ -196,17 +177,27 @@ class LinearTree:
             if self.tfidf_ is None:
                 raise UsageError("this model was fitted on features, not on texts; pass a sparse matrix of features")
             return self.tfidf_.transform(texts_or_X, on_event=on_event)
-        X = _canonical(texts_or_X)
+        X = canonical(texts_or_X)
         if X.shape[1] != self.n_features_:
             raise DataError(f"X has {X.shape[1]} columns but the model was fitted on {self.n_features_} features")
         return X
+
+    def title(self) -> str:
+        """What it is, in a few words."""
+        return "A tree of linear models"
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """What it is made of."""
+        yield "labels", f"{len(self.labels_):,} in {self.trees_[0].tree.n_clusters:,} clusters"
+        yield "features", f"{self.n_features_:,}" + ("" if self.tfidf_ is None else ", tf-idf of the texts")
+        if len(self.trees_) > 1:
+            yield "trees", f"{len(self.trees_)}, averaged"
 
     def _make_searches(self) -> list[BeamSearch | NeighbourSearch]:
         return [tree.search(self.n_features_, self.config) for tree in self.trees_]
 
     def _fitted(self) -> list[BeamSearch | NeighbourSearch]:
-        if not hasattr(self, "trees_"):
-            raise UsageError("this LinearTree is not fitted yet; call fit, or load a saved one")
+        check_fitted(self, "trees_")
         return self._searches
 
     # ------------------------------------------------------------------ keeping
@@ -215,95 +206,24 @@ class LinearTree:
         """Write a self-contained folder from which `load` makes the same model."""
         self._fitted()
         with storage.atomic_folder(path, overwrite=True) as folder:
-            broken = any("\n" in name or "\r" in name for name in self.labels_)
-            lines = (storage.to_json(name) if broken else name for name in self.labels_)
-            names = folder / ("labels.jsonl" if broken else "labels.txt")
-            names.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
             if self.tfidf_ is not None:
                 self.tfidf_.save(folder / "tfidf")
             for number, tree in enumerate(self.trees_):
                 tree.save(folder / f"tree-{number}")
-            if self.calibrator_ is not None:
-                self.calibrator_.save(folder / "calibration.json")
-            sizes = {"n_features": self.n_features_, "n_labels": len(self.labels_)}
-            about = {"config": self.config, **sizes, "report": self.report_}
-            (folder / "README.md").write_text(render_card(self), encoding="utf-8", newline="\n")
-            storage.write_description(folder, kind=_KIND, config=about)
+            self._save_common(folder, render_card(self), n_features=self.n_features_)
 
     @classmethod
     def load(cls, path: Path | str, *, verify: bool = True) -> Self:
         """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
         path = Path(path)
-        about = storage.read_description(path, kind=_KIND)["config"]
-        saved = about["config"]
-        parts = {"tfidf": TfidfConfig, "index": IndexConfig, "matcher": RankerConfig, "ranker": RankerConfig}
-        nested: dict[str, Any] = {name: storage.restore(part, saved[name], path) for name, part in parts.items()}
-        self = cls(storage.restore(LinearTreeConfig, {**saved, **nested}, path))
-        names = label_list(path)
-        if names is None or len(names) != about["n_labels"]:
-            raise StorageError(f"{path} lacks its {about['n_labels']} label names; copy or make it again")
-        self.labels_, self.n_features_, self.report_ = names, about["n_features"], about.get("report", {})
+        about = storage.read_description(path, kind=cls.kind)["config"]
+        self = cls(storage.restore(LinearTreeConfig, about["config"], path))
+        self.n_features_ = about["n_features"]
+        self._load_common(path, about)
         self.tfidf_ = Tfidf.load(path / "tfidf") if (path / "tfidf").is_dir() else None
         self.trees_ = tuple(TrainedTree.load(path / f"tree-{i}", verify=verify) for i in range(self.config.n_trees))
-        calibration = path / "calibration.json"
-        self.calibrator_ = Calibrator.load(calibration) if calibration.is_file() else None
         self._searches = self._make_searches()
         return self
-
-
-def _targets(labels_or_Y: Any, names: Sequence[str] | None) -> tuple[Csr, list[str]]:
-    """A 0/1 matrix with sorted indices, and the names of its columns."""
-    if sp.issparse(labels_or_Y):
-        Y = _canonical(labels_or_Y).copy()
-        Y.eliminate_zeros()
-        Y.data[:] = 1
-        labels = [str(i) for i in range(Y.shape[1])] if names is None else _distinct(names)
-        if len(labels) != Y.shape[1]:
-            raise DataError(f"Y has {Y.shape[1]} columns but there are {len(labels)} label names")
-    else:
-        column: dict[str, int] = {name: i for i, name in enumerate(_distinct(names or ()))}
-        rows = [_row(labels, number) for number, labels in enumerate(labels_or_Y)]
-        indices = np.array([column.setdefault(name, len(column)) for row in rows for name in row], np.int32)
-        indptr = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int32)
-        Y = sp.csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=(len(rows), len(column)))
-        Y.sum_duplicates()
-        Y.data[:] = 1
-        labels = _distinct(list(column))
-    if not Y.nnz:
-        raise DataError("no document has a label; there is nothing to learn")
-    return Y, labels
-
-
-def _row(labels: Iterable[str], number: int) -> list[str]:
-    if isinstance(labels, str):
-        raise DataError(f"the labels of document {number} are one string; give a list of label names for each document")
-    return list(labels)
-
-
-def _distinct(names: Sequence[Any]) -> list[str]:
-    """Names that tell labels apart, as a saved model's must."""
-    seen: set[str] = set()
-    for name in names:
-        if not isinstance(name, str):
-            kind = type(name).__name__
-            raise DataError(f"the label {name!r} is {kind}, not a string; give names, or a sparse 0/1 matrix")
-        if not name or name.isspace():
-            raise DataError("a label name is empty; give every label a name of its own")
-        if name in seen:
-            raise DataError(f"the label name {name!r} is given twice; give every label a name of its own")
-        seen.add(name)
-    return list(names)
-
-
-def _canonical(matrix: Any) -> Csr:
-    """CSR with sorted, distinct indices and float32 values; the input is left as it was."""
-    X = matrix if isinstance(matrix, sp.csr_array) else sp.csr_array(matrix)
-    if X.dtype != np.float32:
-        X = X.astype(np.float32)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 def _checked(config: LinearTreeConfig) -> LinearTreeConfig:

@@ -9,6 +9,7 @@ processes may use one directory.
     DIR/stages/tfidf-3f9c…/stage.json    what it is, when it was made, how long that took
     DIR/stages/tfidf-3f9c…/result        as the stage itself saves it
     DIR/runs/20261116-….json             the stages that one run used
+    DIR/scratch/matcher-77ab…            checkpoints of a stage that is not finished
     DIR/events.jsonl                     what happened, a line each
 """
 
@@ -150,6 +151,11 @@ class RunDirectory:
         seconds = read_json(folder / _STAGE)["seconds"]
         self.on_event("stage", {"stage": name, "found": found, "seconds": seconds, "folder": str(folder)})
         return value
+
+    def scratch(self, name: str, inputs: Mapping[str, Any]) -> Path:
+        """A folder for what a stage with these inputs leaves while it is at work, such as checkpoints."""
+        self._open()
+        return self.path / "scratch" / f"{name}-{fingerprint(dict(inputs))[:16]}"
 
     def on_event(self, name: str, values: Mapping[str, Any]) -> None:
         """Pass an event on to the listener and append it to events.jsonl (of progress, only its end)."""

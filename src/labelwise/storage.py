@@ -210,8 +210,8 @@ def load(path: Path | str, *, kind: str, verify: bool = True) -> Saved:
     return Saved(description.get("config") or {}, arrays, matrices)
 
 
-def read_description(path: Path, *, kind: str) -> dict[str, Any]:
-    """Read the config.json of a folder that must hold a `kind`."""
+def read_description(path: Path, *, kind: str | None = None) -> dict[str, Any]:
+    """Read the config.json of a folder, which must hold a `kind` if one is given."""
     description = read_json(path / CONFIG)
     if not isinstance(description, dict) or description.get("format") != "labelwise":
         raise StorageError(f"{path / CONFIG} was not written by labelwise; give a folder that labelwise saved")
@@ -221,7 +221,7 @@ def read_description(path: Path, *, kind: str) -> dict[str, Any]:
             f"{description.get('labelwise', '?')}; this is {__version__}, which reads versions up to {FORMAT_VERSION}: "
             "run pip install --upgrade labelwise"
         )
-    if description.get("kind") != kind:
+    if kind is not None and description.get("kind") != kind:
         raise StorageError(f"{path} holds a saved {description.get('kind')}, not a {kind}; give the folder of a {kind}")
     return description
 
@@ -268,7 +268,13 @@ def restore(cls: type[T], values: Mapping[str, Any], path: Path | str) -> T:
             f"{path} has settings that labelwise {__version__} does not know ({', '.join(unknown)}); "
             "it was written by a newer version: run pip install --upgrade labelwise"
         )
-    ready = {name: tuple(value) if get_origin(kinds[name]) is tuple else value for name, value in values.items()}
+    ready: dict[str, Any] = {}
+    for name, value in values.items():
+        kind: Any = kinds[name]
+        if dataclasses.is_dataclass(kind):
+            ready[name] = restore(kind, value, path)
+        else:
+            ready[name] = tuple(value) if get_origin(kind) is tuple else value
     return cls(**ready)
 
 

@@ -1,9 +1,11 @@
 """Part of the training documents set aside for validation."""
 
 import numpy as np
+import numpy.typing as npt
 
 from labelwise.data.dataset import Dataset
 from labelwise.errors import DataError, UsageError
+from labelwise.types import Csr
 
 
 def split_validation(dataset: Dataset, fraction: float = 0.1, seed: int = 0) -> tuple[Dataset, Dataset]:
@@ -26,20 +28,26 @@ def split_validation(dataset: Dataset, fraction: float = 0.1, seed: int = 0) -> 
     --------
     >>> train, validation = split_validation(load_dataset("my-data"), fraction=0.1)
     """
+    rest, aside = split_rows(dataset.Y, fraction, seed)
+    return dataset.take(rest), dataset.take(aside)
+
+
+def split_rows(Y: Csr, fraction: float, seed: int = 0) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Rows of a label matrix in two parts, as `split_validation` draws them."""
     if not 0 < fraction < 1:
         raise UsageError(f"fraction must lie between 0 and 1, not {fraction}")
-    n_docs = len(dataset)
+    n_docs = Y.shape[0]
     if n_docs < 2:
         raise DataError(f"there are {n_docs} documents; at least two are needed to set some aside")
     from labelwise.kernels.split import draw_validation
 
     wanted = min(max(round(n_docs * fraction), 1), n_docs - 1)
     order = np.random.default_rng(seed).permutation(n_docs)
-    counts = np.bincount(dataset.Y.indices, minlength=dataset.n_labels)
-    aside = draw_validation(dataset.Y.indptr, dataset.Y.indices, counts, order, wanted)
+    counts = np.bincount(Y.indices, minlength=Y.shape[1])
+    aside = draw_validation(Y.indptr, Y.indices, counts, order, wanted)
     if not aside.any():
         raise DataError(
             "every document is the only one with some label, so none can be set aside; "
             "give a validation set of your own"
         )
-    return dataset.take(np.flatnonzero(~aside)), dataset.take(np.flatnonzero(aside))
+    return np.flatnonzero(~aside), np.flatnonzero(aside)

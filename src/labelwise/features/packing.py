@@ -8,7 +8,7 @@ a model does so is found out by trying (`can_pack`), not by its name.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from labelwise.errors import need
@@ -21,6 +21,8 @@ else:
     torch = need("torch", extra="neural", purpose="encoders")
 
 NAME = "labelwise-packed"
+# How far the embedding of a packed text may be from that of the text alone, by length, in 32 bits and in 16.
+MOST_ERROR, MOST_ERROR_16 = 1e-4, 5e-2
 
 
 def packed_attention(
@@ -47,8 +49,8 @@ def packed_attention(
         if scaling is not None and abs(scaling * q.shape[-1] ** 0.5 - 1) > 1e-6:
             q = q * (scaling * q.shape[-1] ** 0.5)
         found = varlen_attn(q, k, v, cu_seq_lens_q, cu_seq_lens_q, max_length_q, max_length_q)
-        return found.unsqueeze(0), None
-    text = torch.searchsorted(cu_seq_lens_q[1:], torch.arange(query.shape[2]), right=True)
+        return found.unsqueeze(0), None  # type: ignore[union-attr]  # a pair only if asked for
+    text = torch.searchsorted(cu_seq_lens_q[1:], torch.arange(query.shape[2], device=query.device), right=True)
     own = text.unsqueeze(0) == text.unsqueeze(1)  # (n_tokens, n_tokens)
     found = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=own, scale=scaling)
     return found.transpose(1, 2), None
@@ -107,11 +109,15 @@ class Packer:
             inputs["token_type_ids"] = types
         return inputs
 
+    def attention(self) -> AbstractContextManager[None]:
+        """The model's attention is ours for a while."""
+        return _attention(self.encoder.model.config)
+
     def forward(self, batch: dict[str, Any], n_texts: int) -> torch.Tensor:
         """(n_texts, hidden) float32 vectors of a packed batch."""
-        with _attention(self.encoder.model.config):
-            states = self._model(**batch, return_dict=True).last_hidden_state[0]  # (n_tokens, hidden)
-        borders = batch["cu_seq_lens_q"].long()
+        with self.attention():
+            states: torch.Tensor = self._model(**batch, return_dict=True).last_hidden_state[0]  # (n_tokens, hidden)
+        borders: torch.Tensor = batch["cu_seq_lens_q"].long()
         if self.encoder.pooling == "cls":
             at = borders[1 : n_texts + 1] - 1 if self.encoder.cls_last else borders[:n_texts]
             return states[at.clamp(max=len(states) - 1)].float()
@@ -135,26 +141,41 @@ def make_packer(encoder: Encoder) -> Packer | None:
             from torch.nn.attention.varlen import varlen_attn  # noqa: F401
         except ImportError:
             return None
-    AttentionInterface.register(NAME, packed_attention)
+    calls = 0
+
+    def counted(*args: Any, **kwargs: Any) -> tuple[torch.Tensor, None]:
+        nonlocal calls
+        calls += 1
+        return packed_attention(*args, **kwargs)
+
+    AttentionInterface.register(NAME, counted)
     model, device, training = encoder.model, encoder.device, encoder.model.training
     low = torch.bfloat16 if device.type == "cuda" else torch.float32  # flash attention reads no 32-bit numbers
     tokens = torch.tensor(encoder.tokenizer("one two three")["input_ids"] * 2, device=device)
     n = len(tokens) // 2
     starts, lengths = torch.tensor([0, n + 1], device=device), torch.tensor([n, n - 1], device=device)
+    places = getattr(model.config, "max_position_embeddings", None) or 0
+    firsts = {0}
+    if encoder.pad_id + 1 + n <= places:  # RoBERTa counts from behind the padding's number
+        firsts.add(encoder.pad_id + 1)
+    errors: dict[int, float] = {}
     model.eval()
     try:
         with torch.no_grad(), torch.autocast(device.type, dtype=low, enabled=low != torch.float32):
             alone = encoder.forward(encoder.batch(tokens, starts, lengths, n))
-            for first in dict.fromkeys((0, encoder.pad_id + 1)):  # RoBERTa counts from behind the padding's number
+            for first in firsts:
                 packer = Packer(encoder, first)
                 together = packer.forward(packer.batch(tokens, starts, lengths, 2 * n + 3, n), 2)
-                if torch.allclose(alone, together, atol=5e-2 if low != torch.float32 else 1e-4):
-                    return packer
-    except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, AssertionError, NotImplementedError):
-        pass  # it takes no such arguments, or does something else with them
+                errors[first] = float(((together - alone).norm(dim=1) / alone.norm(dim=1)).max())
+    except (TypeError, ValueError, RuntimeError, AttributeError, LookupError, AssertionError, NotImplementedError):
+        return None  # it takes no such arguments, or does something else with them
     finally:
+        AttentionInterface.register(NAME, packed_attention)
         model.train(training)
-    return None
+    # Relative to their length: encoders made for cosines give embeddings of small numbers.
+    first = min(errors, key=lambda first: errors[first])
+    most = MOST_ERROR if low == torch.float32 else MOST_ERROR_16
+    return Packer(encoder, first) if calls and errors[first] < most else None
 
 
 @contextmanager

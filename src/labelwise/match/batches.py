@@ -1,7 +1,7 @@
 """Which documents make a step.
 
-Where the encoder can be packed, texts lie one after the other and a batch is a fixed number of tokens: one shape for all
-of training. Otherwise texts of like length come together, so that little is padded and there are few shapes.
+Where the encoder can be packed, texts lie one after the other and a batch is a fixed number of tokens: one shape for
+all of training. Otherwise texts of like length come together, so that little is padded and there are few shapes.
 """
 
 from __future__ import annotations
@@ -124,6 +124,7 @@ def make_buckets(lengths: npt.NDArray[Any], batch_size: int) -> list[Batch]:
 
 def round_up(length: int, most: int) -> int:
     """The width that texts of this length are padded to: few widths, never much wider, multiples of eight."""
+    length = max(length, 1)
     step = 8 if length <= 64 else 16 if length <= 128 else 32 if length <= 256 else 64
     return min(-(-length // step) * step, most)
 

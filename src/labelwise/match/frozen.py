@@ -1,4 +1,4 @@
-"""The matcher without fine-tuning: a linear model for every cluster, on tf-idf and a pretrained encoder's embeddings."""
+"""The matcher without fine-tuning: a linear model for every cluster on tf-idf and a pretrained encoder's embeddings."""
 
 from __future__ import annotations
 

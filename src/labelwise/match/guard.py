@@ -34,6 +34,8 @@ class Guard:
             return f"the gradients of {skipped} of the last {steps} steps were not finite"
         if alike > ALL_ALIKE:
             return "all texts have the same embedding"
+        if not self.constant_loss:  # one answer is right for all documents: there is nothing to learn
+            return None
         if loss > RISE * self.best and loss > self.constant_loss:
             return f"the loss rose from {self.best:.4g} to {loss:.4g}"
         if step >= max(LEAST_STEPS, MUST_LEARN_BY * self.total_steps) and min(self.best, loss) > self.constant_loss:

@@ -97,9 +97,10 @@ class Matcher:
         """
         config, device = _checked(self.config), self.device
         processes = joined()
+        on_event = on_event if processes.first else None
         encoder.to(device)
         if config.checkpoint_activations:
-            encoder.model.gradient_checkpointing_enable({"use_reentrant": False})
+            _check_point(encoder)
         network = Network(encoder, M.shape[1], dropout=config.dropout).to(device)
         term = self._start(network, documents, M, E, threads, on_event)
         packer = make_packer(encoder) if self._packs(device) else None
@@ -121,8 +122,10 @@ class Matcher:
             evaluate=None if validation is None else recall,
             checkpoint=checkpoint,
             processes=processes,
-            on_event=on_event if processes.first else None,
+            on_event=on_event,
         )
+        if config.checkpoint_activations:
+            encoder.model.gradient_checkpointing_disable()
         return self
 
     def _packs(self, device: torch.device) -> bool:
@@ -154,7 +157,7 @@ class Matcher:
             E = network.encoder.embed(documents.tokens, on_event=on_event) if E is None else E
             dense = unit_rows(E) * np.float32(config.dense_weight)
         if not config.linear_term:
-            X = Csr((X.shape[0], 1), dtype=np.float32)
+            X = X[:, :0]
         options: dict[str, Any] = {"seed": config.seed, "threads": threads, "on_event": on_event}
         model = LinearMatcher.fit(X, dense, M, linear, **options)
         weight, bias = model.head()
@@ -205,8 +208,9 @@ class Matcher:
                     E[piece] = e.cpu().numpy()
         order = np.argsort(clusters, axis=1)
         indptr = np.arange(0, clusters.size + 1, top_b, dtype=np.int32 if clusters.size < 1 << 31 else np.int64)
-        data, indices = (np.take_along_axis(part, order, axis=1).reshape(-1) for part in (scores, clusters))
-        found = Csr((data, indices.astype(indptr.dtype), indptr), shape=(len(documents), n_clusters))
+        data = np.take_along_axis(scores, order, axis=1).reshape(-1)
+        indices = np.take_along_axis(clusters, order, axis=1).reshape(-1).astype(indptr.dtype, copy=False)
+        found = Csr((data, indices, indptr), shape=(len(documents), n_clusters))
         found.has_sorted_indices = True
         return E, found
 
@@ -234,7 +238,7 @@ class Matcher:
         if network.training or network.head.weight.dtype == dtype:  # in training it has that precision already
             return network
         if self._fast is None:
-            self._fast = copy.deepcopy(network).to(dtype).eval()
+            self._fast = copy.deepcopy(network).cast(dtype).eval()
         return self._fast
 
     # ------------------------------------------------------------------ keeping
@@ -284,6 +288,15 @@ def unit_rows(E: Floats) -> npt.NDArray[np.float32]:
     """Rows of length one; zero rows stay zero."""
     lengths = np.sqrt(np.einsum("ij,ij->i", E, E, dtype=np.float64))
     return (E / np.where(lengths > 0, lengths, 1)[:, None]).astype(np.float32)
+
+
+def _check_point(encoder: Encoder) -> None:
+    try:
+        encoder.model.gradient_checkpointing_enable({"use_reentrant": False})
+    except ValueError as err:
+        raise UsageError(
+            f"{encoder.config.name} cannot compute activations again; unset checkpoint_activations"
+        ) from err
 
 
 def _checked(config: MatcherConfig) -> MatcherConfig:

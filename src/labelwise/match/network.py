@@ -8,7 +8,7 @@ that one learning rate of the head suits every encoder, and the head and the ran
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -42,8 +42,15 @@ class Network(nn.Module):
     def score(self, embedding: Tensor, term: Tensor | None = None) -> Tensor:
         """(batch, n_clusters) scores of embeddings, float32; `term` is what the linear term gives."""
         e = functional.normalize(embedding.float(), dim=1) * embedding.shape[1] ** 0.5
-        scores = self.head(self.dropout(e).to(self.head.weight.dtype)).float()
+        scores: Tensor = self.head(self.dropout(e).to(self.head.weight.dtype)).float()
         return scores if term is None else scores + term.float()
+
+    @torch.no_grad()
+    def cast(self, dtype: torch.dtype) -> Self:
+        """Compute in this precision. Buffers keep theirs: rotary frequencies would not survive in 16 bits."""
+        for p in self.parameters():
+            p.data = p.data.to(dtype)
+        return self
 
     @torch.no_grad()
     def set_head(self, weight: npt.NDArray[Any], bias: npt.NDArray[Any]) -> None:

@@ -32,6 +32,14 @@ class Processes:
             torch.distributed.all_reduce(values)
             values /= self.count
 
+    def agree(self, value: float, device: torch.device) -> float:
+        """The mean of a number over all processes: what they decide by must be the same for all of them."""
+        if self.count == 1:
+            return value
+        mean = torch.tensor(value, dtype=torch.float64, device=device)
+        self.average(mean)
+        return float(mean)
+
 
 def joined() -> Processes:
     """The processes that a launcher started; this one alone where there was none."""
@@ -49,4 +57,5 @@ def local_device() -> torch.device | None:
         return None
     from accelerate import PartialState
 
-    return PartialState().device
+    device: torch.device = PartialState().device
+    return device

@@ -15,6 +15,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise.config import RankerConfig
+from labelwise.engine.threads import available_cores, map_in_order
+from labelwise.events import Task
 from labelwise.rank.linear import Features
 from labelwise.rank.predict import BeamSearch
 from labelwise.rank.tree import train_level
@@ -102,17 +104,17 @@ def unseen_scores(
     """(n_docs, n_clusters) what the sparse features say of each document, by models that did not see it."""
     fold = np.random.default_rng([seed, folds]).permutation(X.shape[0]) % folds
     scores = np.empty((X.shape[0], M.shape[1]), np.float16)
-    for number in range(folds):
+    # Few clusters are few pieces of work: the parts go side by side, and share the threads.
+    threads = threads or available_cores()
+    inner = max(1, threads // folds)
+
+    def score(number: int) -> None:
         inside, outside = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        model = LinearMatcher.fit(
-            X[inside],
-            None if E is None else E[inside],
-            M[inside],
-            config,
-            seed=seed,
-            threads=threads,
-            name=f"training the clusters, part {number + 1} of {folds}",
-            on_event=on_event,
-        )
-        scores[outside] = model.sparse_part().scores(X[outside], threads=threads)
+        dense = None if E is None else E[inside]
+        model = LinearMatcher.fit(X[inside], dense, M[inside], config, seed=seed, threads=inner)
+        scores[outside] = model.sparse_part().scores(X[outside], threads=inner)
+
+    with Task(on_event, "training the linear term", total=folds, unit="parts") as task:
+        for _ in map_in_order(score, range(folds), threads):
+            task.advance()
     return scores

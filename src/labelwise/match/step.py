@@ -7,6 +7,7 @@ back is captured once as a CUDA graph and then replayed. Nothing in a step waits
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 
 import numpy as np
 import torch
@@ -28,14 +29,15 @@ class Step:
         self.network, self.corpus, self.weights, self.config = network, corpus, weights, config
         self.device = corpus.device
         self.batch_size = batch_size
-        self.parts = max(1, batch_size // (config.micro_batch or batch_size))
+        self.parts = -(-batch_size // (config.micro_batch or batch_size))
         self.documents = torch.zeros((), device=self.device)
         """Documents of the steps since the last look."""
         self.loss = torch.zeros((), device=self.device)
         """Sum of the losses of the steps since the last look."""
         self.alike = torch.zeros((), device=self.device)
-        """Sum of how alike the embeddings of a batch are: squared length of the mean of the unit embeddings."""
-        self._captures = self.device.type == "cuda" and config.graph_steps
+        """Sum of how alike the embeddings of a batch are: the mean cosine of two of them, 0 where there is but one."""
+        # Activations that are computed again restore the state of chance, which no capture allows.
+        self._captures = self.device.type == "cuda" and config.graph_steps and not config.checkpoint_activations
         self.forget_graphs()
 
     def forget_graphs(self) -> None:
@@ -56,7 +58,7 @@ class Step:
         self._update()
 
     def _split(self, batch: Batch) -> Iterator[tuple[Rows, Shape]]:
-        """The parts that a batch is learnt from in, all of one size."""
+        """The parts that a batch is learnt from in, of one size as far as it can be divided."""
         shape = batch.shape
         if shape.kind != "packed":
             yield from ((part, shape) for part in np.array_split(batch.rows, self.parts))
@@ -86,18 +88,21 @@ class Step:
         """Forward and backward: adds to the gradients, the loss and the likeness."""
         config, corpus = self.config, self.corpus
         packer = corpus.packer if shape.kind == "packed" else None
-        embedding = self.network.embed(corpus.inputs(rows, shape), packer, len(rows))  # (part, hidden)
-        scores = self.network.score(embedding, corpus.term(rows))  # (part, n_clusters)
-        losses = document_losses(scores, corpus.signs(rows), config.loss, mean=config.mean_loss)
-        there = (rows >= 0).float()
-        loss = (losses * there).sum() / self.batch_size
-        (loss * self.weights.scale).backward()
+        # In the backward pass too, where activations may be computed again.
+        with nullcontext() if packer is None else packer.attention():
+            embedding = self.network.embed(corpus.inputs(rows, shape), packer, len(rows))  # (part, hidden)
+            scores = self.network.score(embedding, corpus.term(rows))  # (part, n_clusters)
+            losses = document_losses(scores, corpus.signs(rows), config.loss, mean=config.mean_loss)
+            there = (rows >= 0).float()
+            loss = (losses * there).sum() / self.batch_size
+            (loss * self.weights.scale).backward()
         with torch.no_grad():
             unit = torch.nn.functional.normalize(embedding, dim=1) * there.unsqueeze(1)
-            share = there.sum() / self.batch_size
+            n = there.sum()
+            cosines = unit.sum(dim=0).square().sum() - unit.square().sum()  # of all pairs, both ways round
             self.loss += loss
-            self.alike += (unit.sum(dim=0) / there.sum().clamp(min=1)).square().sum() * share
-            self.documents += there.sum()
+            self.alike += cosines / (n * (n - 1)).clamp(min=1) * (n / self.batch_size)
+            self.documents += n
 
     def _update(self) -> None:
         self._updates += 1
@@ -116,18 +121,25 @@ class Step:
         return graph
 
     def halve(self) -> int:
-        """Use less memory: twice as many parts, each half as large. Returns the documents in a part, 0 if none."""
+        """Use less memory: twice as many parts, each half as large.
+
+        Returns the documents in a part, 0 if there was but one in each.
+        """
         self.weights.forget_gradients()
-        self.parts *= 2
+        if self.parts >= self.batch_size:
+            return 0
+        self.parts = min(2 * self.parts, self.batch_size)
         self.forget_graphs()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
-        return self.batch_size // self.parts
+        return -(-self.batch_size // self.parts)
 
     def look(self) -> tuple[float, float, int]:
         """Mean loss of a document, likeness and the number of skipped updates since the last look."""
         share = self.documents.clamp(min=1) / self.batch_size
-        found = torch.stack((self.loss / share, self.alike / share, self.weights.skipped)).tolist()
+        means = torch.stack((self.loss / share, self.alike / share, self.weights.skipped))
+        self.weights.processes.average(means)  # all of them must come to the same decision
+        found = means.tolist()
         for total in (self.loss, self.alike, self.documents, self.weights.skipped):
             total.zero_()
         return found[0], found[1], int(found[2])

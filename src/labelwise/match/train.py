@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from labelwise.config import MatcherConfig
-from labelwise.errors import LabelwiseError
+from labelwise.errors import LabelwiseError, UsageError
 from labelwise.events import Task
 from labelwise.match.batches import Batch, Packed, Padded, Schedule
 from labelwise.match.checkpoint import History, load_checkpoint, save_checkpoint
@@ -65,6 +65,8 @@ def train(
     torch.manual_seed(config.seed)
     batch_size = min(config.batch_size, len(corpus))
     batch_size -= batch_size % processes.count
+    if not batch_size:
+        raise UsageError(f"{processes.count} processes cannot share batches of fewer documents; start fewer of them")
     packed = corpus.packer is not None and processes.count == 1
     schedule = Schedule((Packed if packed else Padded)(corpus.lengths, batch_size, config.seed))
     total = config.steps or max(1, round(config.epochs * schedule.steps_per_epoch))
@@ -84,10 +86,13 @@ def train(
         guard.best = progress["lowest_loss"]
         weights.load_state(state)
         _say(on_event, f"going on from step {step}, where an earlier run stopped")
-    good_step, good_state = step, weights.state()
+    if processes.agree(step, corpus.device) != step:
+        raise UsageError(f"the processes do not find the same checkpoint in {checkpoint}; use a folder that all share")
+    earlier = history.seconds
+    good_step, good_state, good_loss = step, weights.state(), guard.best
     if evaluate is not None and best is None:  # what the start is worth: training must beat it
         network.eval()
-        history.best_recall, best = evaluate(), weights.values()
+        history.best_recall, best = processes.agree(evaluate(), corpus.device), weights.values()
         _tell(on_event, history, step=0, recall=history.best_recall)
     network.train()
     saved, looked = time.perf_counter(), step
@@ -112,9 +117,8 @@ def train(
 
             if step % STEPS_PER_LOOK == 0 or step == total or step % between == 0:
                 loss, alike, skipped = step_of.look()
-                seen = {"loss": loss, "alike": alike, "skipped": skipped, "steps": step - looked}
+                trouble = guard.trouble(step=step, loss=loss, alike=alike, skipped=skipped, steps=step - looked)
                 looked = step
-                trouble = guard.trouble(step=step, **seen)
                 if trouble is not None:
                     slower /= 4
                     history.restarts.append(f"{trouble} (step {step})")
@@ -126,11 +130,12 @@ def train(
                     _say(on_event, f"{trouble}: going back to step {good_step} with {slower:g} of the learning rate")
                     weights.load_state(good_state)
                     step = looked = good_step
+                    guard.best = good_loss  # lower ones were of steps that never were
                     continue
                 _tell(on_event, history, step=step, loss=loss, rate=slower * rate * config.learning_rate)
             if evaluate is not None and (step % between == 0 or step == total):
                 network.eval()
-                recall = evaluate()
+                recall = processes.agree(evaluate(), corpus.device)
                 network.train()
                 _tell(on_event, history, step=step, recall=recall)
                 patience += 1
@@ -141,9 +146,10 @@ def train(
                     _say(on_event, f"recall has not risen for {patience} looks: stopping at step {step} of {total}")
                     break
             if step % between == 0:
-                good_step, good_state = step, weights.state()
+                good_step, good_state, good_loss = step, weights.state(), guard.best
             due = looked == step and time.perf_counter() - saved >= SECONDS_PER_CHECKPOINT
             if checkpoint is not None and processes.first and due:
+                history.seconds = earlier + time.perf_counter() - begun
                 progress = {"step": step, "slower": slower, "patience": patience, "lowest_loss": guard.best}
                 save_checkpoint(checkpoint, progress, history, weights.state(), best, corpus.device)
                 saved = time.perf_counter()
@@ -152,7 +158,7 @@ def train(
     weights.release(network)
     network.eval()
     history.steps = step
-    history.seconds += time.perf_counter() - begun
+    history.seconds = earlier + time.perf_counter() - begun
     return history
 
 

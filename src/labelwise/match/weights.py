@@ -7,7 +7,6 @@ gradients are not finite is skipped as a whole, on the device, without the host 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal
 
 import torch
@@ -39,15 +38,16 @@ class _Group:
     def __init__(self, params: list[nn.Parameter], *, rate: float, decay: float, shared: bool) -> None:
         self.params, self.rate = params, rate
         self.master = torch.cat([p.detach().float().reshape(-1) for p in params])
-        self.master.grad = torch.zeros_like(self.master)
+        self.grad = self.master.grad = torch.zeros_like(self.master)
         self.lr = torch.zeros((), device=self.master.device)
         self.options = {"params": [self.master], "lr": self.lr, "weight_decay": decay}
-        self.masters, self.master_grads = self._views(self.master), self._views(self.master.grad)
-        for p, master, grad in zip(params, self.masters, self.master_grads, strict=True):
-            if shared:  # full precision: the network works on the masters themselves
-                p.data, p.grad = master, grad
-            else:
-                p.grad = torch.zeros_like(p)
+        self.masters, self.master_grads = self._views(self.master), self._views(self.grad)
+        # In full precision the network works on the masters themselves.
+        self.param_grads = self.master_grads if shared else [torch.zeros_like(p) for p in params]
+        for p, master, grad in zip(params, self.masters, self.param_grads, strict=True):
+            p.grad = grad
+            if shared:
+                p.data = master
 
     def _views(self, flat: Tensor) -> list[Tensor]:
         sizes = [p.numel() for p in self.params]
@@ -67,7 +67,7 @@ class Weights:
         self.device = trained[0].device
         shared = precision == "fp32"
         full = {kind: [p.detach().float() for p in params] for kind, params in kinds.items()}
-        network.to(DTYPES[precision])
+        network.cast(DTYPES[precision])
         self.groups = []
         for (is_head, decayed), params in kinds.items():
             rate = config.head_learning_rate if is_head else config.learning_rate
@@ -83,11 +83,6 @@ class Weights:
         self.skipped = torch.zeros((), device=self.device)
         """Steps without finite gradients since the last look."""
 
-    @property
-    def params(self) -> Iterable[nn.Parameter]:
-        """All weights that are trained."""
-        return (p for group in self.groups for p in group.params)
-
     def set_rates(self, factor: float) -> None:
         """Learning rates of the next update: a share of those configured."""
         for group in self.groups:
@@ -98,8 +93,8 @@ class Weights:
         """One step of AdamW with the gradients that backward left; they are zero afterwards."""
         if self.precision != "fp32":
             for group in self.groups:
-                torch._foreach_copy_(group.master_grads, [p.grad for p in group.params])
-        grads = [group.master.grad for group in self.groups]
+                torch._foreach_copy_(group.master_grads, group.param_grads)
+        grads = [group.grad for group in self.groups]
         for grad in grads:
             self.processes.average(grad)
         norm = torch.stack([torch.linalg.vector_norm(grad) for grad in grads]).square().sum().sqrt() / self.scale
@@ -116,7 +111,7 @@ class Weights:
 
     def forget_gradients(self) -> None:
         """Set all gradients to zero, in place: captured steps write to where they lie."""
-        torch._foreach_zero_([p.grad for p in self.params])
+        torch._foreach_zero_([grad for group in self.groups for grad in group.param_grads])
 
     def _adapt_scale(self, broken: Tensor) -> None:
         self.skipped += broken
@@ -129,7 +124,7 @@ class Weights:
     @torch.no_grad()
     def release(self, network: Network) -> None:
         """Give the network the masters' values as weights of its own, in full precision."""
-        network.to(torch.float32)
+        network.cast(torch.float32)
         for group in self.groups:
             for p, master in zip(group.params, group.masters, strict=True):
                 p.data, p.grad = master.clone(), None

@@ -1,7 +1,7 @@
 """Settings by name: the systems of the field as TOML files, and files of the user's own.
 
 A file holds fields of `LinearTreeConfig`, and those of its parts in tables: ``[tfidf]``, ``[index]``, ``[matcher]``,
-``[ranker]``. What it leaves out is as by default.
+``[ranker]``. With ``model = "x-transformer"`` they are those of `XTransformerConfig`. What it leaves out is as by default.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from labelwise.config import LinearTreeConfig
+from labelwise.config import LinearTreeConfig, XTransformerConfig
 from labelwise.errors import UsageError
 
 T = TypeVar("T")
+Config: TypeAlias = LinearTreeConfig | XTransformerConfig
 
 DEFAULT = "default"
+_MODELS: dict[str, type[Config]] = {"linear-tree": LinearTreeConfig, "x-transformer": XTransformerConfig}
 _HERE = Path(__file__).parent
 
 
@@ -27,7 +29,7 @@ def preset_names() -> list[str]:
     return [DEFAULT, *sorted(file.stem for file in _HERE.glob("*.toml"))]
 
 
-def load_preset(name: Path | str, **overrides: Any) -> LinearTreeConfig:
+def load_preset(name: Path | str, **overrides: Any) -> Config:
     """The settings of a preset, or of a TOML file, with changes on top.
 
     Parameters
@@ -35,7 +37,7 @@ def load_preset(name: Path | str, **overrides: Any) -> LinearTreeConfig:
     name
         One of `preset_names()`, or the path of a file that ends in .toml.
     **overrides
-        Fields of `LinearTreeConfig`; for a part, a dict of its fields. None leaves a field as it is.
+        Fields of the configuration; for a part, a dict of its fields. None leaves a field as it is.
 
     Examples
     --------
@@ -48,10 +50,19 @@ def load_preset(name: Path | str, **overrides: Any) -> LinearTreeConfig:
     else:
         known = ", ".join(preset_names())
         raise UsageError(f"there is no preset {str(name)!r}; there are: {known}. A file of your own ends in .toml")
-    config = LinearTreeConfig()
-    if name != DEFAULT:
-        config = changed(config, _read(path), str(name))
-    return changed(config, overrides, "the settings given")
+    values = {} if name == DEFAULT else _read(path)
+    model = values.pop("model", "linear-tree")
+    if model not in _MODELS:
+        raise UsageError(f"{name}: model is {model!r}; it must be one of {', '.join(map(repr, _MODELS))}")
+    return changed(changed(_MODELS[model](), values, str(name)), overrides, "the settings given")
+
+
+def load_linear_preset(name: Path | str, **overrides: Any) -> LinearTreeConfig:
+    """A preset that must be one of `LinearTree`."""
+    config = load_preset(name, **overrides)
+    if not isinstance(config, LinearTreeConfig):
+        raise UsageError(f"{name} is no preset of LinearTree; use XTransformer(load_preset({str(name)!r}))")
+    return config
 
 
 def changed(config: T, values: Mapping[str, Any], whose: str) -> T:

@@ -40,13 +40,14 @@ class Shortlist:
     """(n_docs, width) their scores, transformed, as logarithms."""
 
     @classmethod
-    def of(cls, found: Csr, combine: Combine) -> Self:
+    def of(cls, found: Csr, combine: Combine, weight: float = 1.0) -> Self:
         """Nodes with the matcher's own scores.
 
         Parameters
         ----------
         found : (n_docs, n_nodes) scores as the matcher gives them; entries that are not there are not searched
         combine : how they become factors of a label's score; "ranker-only" leaves them out
+        weight : the power that the factors are raised to: below 1 they count for less than the label's own
         """
         counts = np.diff(found.indptr)
         width = max(int(counts.max(initial=0)), 1)
@@ -54,7 +55,7 @@ class Shortlist:
         scores = np.zeros((found.shape[0], width), np.float32)
         filled = np.arange(width) < counts[:, None]
         nodes[filled] = found.indices
-        scores[filled] = _logarithms(found.data, combine)
+        scores[filled] = np.float32(weight) * _logarithms(found.data, combine)
         return cls(nodes, scores)
 
 

@@ -24,8 +24,17 @@ from labelwise.types import Csr, OnEvent
 KIND = "ranker"
 WEIGHTS = (0.5, 1.0, 2.0)
 """Lengths of the embedding beside tf-idf's 1 that validation documents choose from."""
-COMBINES: tuple[Combine, ...] = ("l3-hinge", "l2-hinge", "l1-hinge", "sigmoid", "ranker-only")
-"""Ways to combine the scores of cluster and label that they choose from."""
+COMBINES: tuple[tuple[Combine, float], ...] = (
+    ("l3-hinge", 1.0),
+    ("l3-hinge", 0.5),
+    ("l3-hinge", 0.2),
+    ("l2-hinge", 1.0),
+    ("l2-hinge", 0.3),
+    ("sigmoid", 1.0),
+    ("sigmoid", 0.3),
+    ("ranker-only", 1.0),
+)
+"""Ways to combine the scores of cluster and label that they choose from, with the weight of the cluster's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +64,17 @@ class Ranker:
     """h(x, l) of the paper, and its combination with g."""
 
     def __init__(
-        self, level: LevelWeights, *, n_features: int, dense_weight: float, combine: Combine, bias: float
+        self,
+        level: LevelWeights,
+        *,
+        n_features: int,
+        dense_weight: float,
+        combine: Combine,
+        matcher_weight: float = 1.0,
+        bias: float = 1.0,
     ) -> None:
         self.level, self.n_features, self.dense_weight = level, n_features, dense_weight
-        self.combine, self.bias = combine, bias
+        self.combine, self.matcher_weight, self.bias = combine, matcher_weight, bias
         self._search = BeamSearch([level], n_features=n_features, combine=combine)
 
     @classmethod
@@ -70,8 +86,9 @@ class Ranker:
         clusters: npt.NDArray[np.int32],
         config: RankerConfig,
         *,
-        dense_weight: float,
-        combine: Combine,
+        dense_weight: float = 1.0,
+        combine: Combine = "l3-hinge",
+        matcher_weight: float = 1.0,
         seed: int = 0,
         threads: int | None = None,
         on_event: OnEvent | None = None,
@@ -88,17 +105,29 @@ class Ranker:
         level = train_level(
             features, Y, M, clusters, config, found=inputs.found, seed=seed, threads=threads, on_event=on_event
         )
-        n_features = features.n_features
-        return cls(level, n_features=n_features, dense_weight=dense_weight, combine=combine, bias=config.bias)
+        return cls(
+            level,
+            n_features=features.n_features,
+            dense_weight=dense_weight,
+            combine=combine,
+            matcher_weight=matcher_weight,
+            bias=config.bias,
+        )
 
-    def with_combine(self, combine: Combine) -> Ranker:
+    def combining(self, combine: Combine, matcher_weight: float) -> Ranker:
         """The same models, their scores combined otherwise with the clusters'."""
-        options = {"n_features": self.n_features, "dense_weight": self.dense_weight, "bias": self.bias}
-        return type(self)(self.level, combine=combine, **options)  # type: ignore[arg-type]  # as given to __init__
+        return Ranker(
+            self.level,
+            n_features=self.n_features,
+            dense_weight=self.dense_weight,
+            combine=combine,
+            matcher_weight=matcher_weight,
+            bias=self.bias,
+        )
 
     def top(self, inputs: Inputs, top_k: int, *, threads: int | None = None, on_event: OnEvent | None = None) -> Csr:
         """(n_docs, n_labels) the best labels of the matcher's clusters with their scores."""
-        start = Shortlist.of(inputs.found, self.combine)
+        start = Shortlist.of(inputs.found, self.combine, self.matcher_weight)
         features = inputs.features(self.dense_weight, self.bias)
         return self._search.top(features, beam=1, top_k=top_k, start=start, threads=threads, on_event=on_event)
 
@@ -108,6 +137,7 @@ class Ranker:
             "n_features": self.n_features,
             "dense_weight": self.dense_weight,
             "combine": self.combine,
+            "matcher_weight": self.matcher_weight,
             "bias": self.bias,
         }
         storage.save(path, kind=KIND, config=about, arrays=self.level.to_arrays(""))
@@ -122,16 +152,6 @@ class Ranker:
             raise StorageError(f"{path} holds no ranker ({err}); copy or make it again") from err
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What validation documents said."""
-
-    dense_weight: float
-    combine: Combine
-    trials: list[dict[str, Any]]
-    """What was tried, with P@1, P@3 and P@5."""
-
-
 def choose_ranker(
     train: tuple[Inputs, Csr, Csr],
     held_out: tuple[Inputs, Csr],
@@ -139,12 +159,14 @@ def choose_ranker(
     config: RankerConfig,
     *,
     weights: Sequence[float],
-    combines: Sequence[Combine],
+    combines: Sequence[tuple[Combine, float]],
     seed: int = 0,
     threads: int | None = None,
     on_event: OnEvent | None = None,
-) -> tuple[Ranker, Choice]:
+) -> tuple[Ranker, list[dict[str, Any]]]:
     """The best of several weights of the embedding and of several combinations, by the mean of P@1, P@3 and P@5.
+
+    Also gives what was tried, with these three.
 
     Parameters
     ----------
@@ -153,19 +175,20 @@ def choose_ranker(
     """
     inputs, Y, M = train
     best: tuple[float, Ranker] | None = None
-    trials = []
+    trials: list[dict[str, Any]] = []
     weights = weights if inputs.E is not None and inputs.X is not None else weights[:1]
     with Task(on_event, "choosing the ranker", total=len(weights), unit="trials") as task:
         for weight in weights:
             options: dict[str, Any] = {"seed": seed, "threads": threads, "on_event": on_event}
-            ranker = Ranker.fit(inputs, Y, M, clusters, config, dense_weight=weight, combine=combines[0], **options)
-            for combine in combines:
-                ranker = ranker.with_combine(combine)
+            ranker = Ranker.fit(inputs, Y, M, clusters, config, dense_weight=weight, combine="l3-hinge", **options)
+            for combine, matcher_weight in combines:
+                ranker = ranker.combining(combine, matcher_weight)
                 found = ranker.top(held_out[0], 5, threads=threads)
                 precisions = [precision_at_k(held_out[1], found, k=k) for k in (1, 3, 5)]
-                trials.append({"dense_weight": weight, "combine": combine, "precisions": precisions})
+                setting = {"dense_weight": weight, "combine": combine, "matcher_weight": matcher_weight}
+                trials.append({**setting, "precisions": precisions})
                 if best is None or np.mean(precisions) > best[0]:
                     best = float(np.mean(precisions)), ranker
             task.advance()
     assert best is not None
-    return best[1], Choice(best[1].dense_weight, best[1].combine, trials)
+    return best[1], trials

@@ -1,0 +1,208 @@
+"""The stages of X-Transformer as `XTransformer.fit` runs them, each kept in the run directory where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelwise import storage
+from labelwise.config import XTransformerConfig
+from labelwise.features.encoder import Encoder
+from labelwise.features.tfidf import Tfidf
+from labelwise.features.tokens import TokenStore
+from labelwise.index import Tree, build_tree, embed_labels
+from labelwise.match.frozen import FrozenMatcher
+from labelwise.match.matcher import Documents, Matcher, unit_rows
+from labelwise.rank.negatives import teacher_forcing
+from labelwise.rank.ranker import Inputs
+from labelwise.run import RunDirectory
+from labelwise.types import Csr, OnEvent
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Documents as all stages see them."""
+
+    documents: Documents
+    E: npt.NDArray[np.float32]
+    """(n_docs, hidden) the pretrained encoder's embeddings."""
+    Y: Csr
+    """(n_docs, n_labels)"""
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def take(self, rows: Any) -> Part:
+        """Some of them, in this order."""
+        return Part(self.documents.take(rows), self.E[rows], self.Y[rows])
+
+
+class Stages:
+    """Computes stages, or finds them."""
+
+    def __init__(self, config: XTransformerConfig, run: RunDirectory | None, on_event: OnEvent | None) -> None:
+        self.config, self.run, self.on_event = config, run, on_event
+
+    def _kept(
+        self,
+        name: str,
+        inputs: Mapping[str, Any],
+        compute: Callable[[], T],
+        save: Callable[[T, Path], None],
+        load: Callable[[Path], T],
+    ) -> T:
+        if self.run is None:
+            return compute()
+        return self.run.stage(name, inputs=inputs, compute=compute, save=save, load=load)
+
+    def tfidf(self, texts: list[str]) -> Tfidf:
+        """The vocabulary of the training texts; the same stage as LinearTree's."""
+        config = replace(self.config.tfidf, threads=self.config.threads)
+        return self._kept(
+            "tfidf",
+            {"config": config, "texts": texts},
+            lambda: Tfidf(config).fit(texts, on_event=self.on_event),
+            Tfidf.save,
+            Tfidf.load,
+        )
+
+    def part(self, tfidf: Tfidf, encoder: Encoder, texts: list[str], Y: Csr) -> Part:
+        """Texts as tf-idf, tokens and pretrained embeddings."""
+        config, hook = self.config, self.on_event
+        tokens = self._kept(
+            "tokens",
+            {"encoder": config.encoder, "texts": texts},
+            lambda: encoder.tokenize(texts, threads=config.threads, on_event=hook),
+            TokenStore.save,
+            TokenStore.load,
+        )
+        E = self._kept(
+            "embeddings",
+            {"encoder": config.encoder, "tokens": tokens.tokens, "indptr": tokens.indptr},
+            lambda: encoder.embed(tokens, device=self.device(), on_event=hook),
+            lambda E, path: storage.save(path, kind="embeddings", arrays={"E": E}),
+            lambda path: np.asarray(storage.load(path, kind="embeddings").arrays["E"]),
+        )
+        return Part(Documents(tokens, tfidf.transform(texts, on_event=hook)), E, Y)
+
+    def index(self, part: Part, encoder: Encoder, label_texts: Sequence[str]) -> Tree:
+        """The tree of labels, flat: clusters right below the root."""
+        config = self.config
+        index = replace(config.index, seed=config.seed, threads=config.threads)
+        kind = config.label_embedding
+        inputs: dict[str, Any] = {"config": index, "kind": kind, "Y": part.Y}
+        if kind == "text-emb":
+            inputs |= {"encoder": config.encoder, "texts": list(label_texts)}
+        else:
+            inputs["rows"] = part.documents.X if kind == "pifa-tfidf" else part.E
+
+        def compute() -> Tree:
+            options: dict[str, Any] = {"normalize_documents": index.normalize_documents, "threads": config.threads}
+            if kind == "pifa-tfidf":
+                Z = embed_labels(part.Y, part.documents.X, **options)
+            elif kind == "pifa-neural":
+                Z = embed_labels(part.Y, unit_rows(part.E), **options)
+            else:
+                Z = unit_rows(
+                    encoder.embed(list(label_texts), pooling="mean", device=self.device(), on_event=self.on_event)
+                )
+            tree = build_tree(Z, index, on_event=self.on_event)
+            return tree.collapse(*range(1, tree.depth - 1)) if tree.depth > 2 else tree
+
+        return self._kept("index", inputs, compute, Tree.save, Tree.load)
+
+    def matcher(self, encoder: Encoder, learn: Part, tree: Tree, judge: Part | None) -> Matcher | FrozenMatcher:
+        """g, fine-tuned or frozen."""
+        config, hook = self.config, self.on_event
+        M = teacher_forcing(learn.Y, tree.clusters, tree.n_clusters)
+        inputs: dict[str, Any] = {
+            "encoder": config.encoder,
+            "linear": config.linear,
+            "dense_weight": config.matcher.dense_weight,
+            "X": learn.documents.X,
+            "tokens": learn.documents.tokens.tokens,
+            "M": M,
+        }
+        device = self.device()
+        if not config.fine_tune:
+            return self._kept(
+                "frozen-matcher",
+                {**inputs, "seed": config.seed},
+                lambda: FrozenMatcher(config.linear, dense_weight=config.matcher.dense_weight, device=device).fit(
+                    encoder, learn.documents, M, E=learn.E, seed=config.seed, threads=config.threads, on_event=hook
+                ),
+                FrozenMatcher.save,
+                lambda path: FrozenMatcher.load(path, device=device),
+            )
+        settings = replace(config.matcher, seed=config.seed)
+        validation = None
+        if judge is not None:
+            validation = (judge.documents, teacher_forcing(judge.Y, tree.clusters, tree.n_clusters))
+            inputs |= {"judged by": judge.documents.tokens.tokens, "judged clusters": validation[1]}
+
+        def compute() -> Matcher:
+            return Matcher(settings, config.linear).fit(
+                encoder,
+                learn.documents,
+                M,
+                E=learn.E,
+                validation=validation,
+                checkpoint=None if self.run is None else self.run.scratch("matcher", {**inputs, "config": settings}),
+                threads=config.threads,
+                on_event=hook,
+            )
+
+        return self._kept(
+            "matcher",
+            {**inputs, "config": settings},
+            compute,
+            Matcher.save,
+            lambda path: Matcher.load(path, device=device),
+        )
+
+    def inputs(self, matcher: Matcher | FrozenMatcher, part: Part, *, tree: Tree | None = None) -> Inputs:
+        """What the ranker reads: features, and the matcher's clusters.
+
+        With a tree the documents are training documents: their clusters come, if the configuration says so, from
+        matchers that did not see them.
+        """
+        config = self.config
+        options: dict[str, Any] = {"top_b": config.beam, "threads": config.threads, "on_event": self.on_event}
+        if isinstance(matcher, FrozenMatcher):
+            options["E"] = part.E
+        E, found = matcher.match(part.documents, **options)
+        if tree is not None and config.matcher.negatives_from == "out-of-fold":
+            found = self._unseen_clusters(part, tree)
+        return self.ranker_inputs(part.documents.X, E, found)
+
+    def ranker_inputs(self, X: Csr, E: npt.NDArray[np.float32], found: Csr) -> Inputs:
+        """The features that the configuration wants the ranker to see."""
+        kinds = self.config.features
+        return Inputs(None if kinds == "neural" else X, None if kinds == "tfidf" else unit_rows(E), found)
+
+    def _unseen_clusters(self, part: Part, tree: Tree) -> Csr:
+        """The best clusters of each document by matchers that did not see it."""
+        folds = self.config.matcher.folds
+        fold = np.random.default_rng([self.config.seed, folds]).permutation(len(part)) % folds
+        rows = [np.flatnonzero(fold == number) for number in range(folds)]
+        found = []
+        for aside in rows:
+            learn = part.take(np.setdiff1d(np.arange(len(part)), aside))
+            matcher = self.matcher(Encoder.load(self.config.encoder), learn, tree, None)
+            found.append(matcher.match(part.documents.take(aside), top_b=self.config.beam)[1])
+        order = np.argsort(np.concatenate(rows), kind="stable")
+        return Csr(sp.vstack(found, format="csr"))[order]
+
+    def device(self) -> str | None:
+        """Where neural parts compute: as configured, or the GPU if there is one."""
+        import torch
+
+        return self.config.matcher.device or ("cuda" if torch.cuda.is_available() else None)
