@@ -210,7 +210,8 @@ class Matcher:
         indptr = np.arange(0, clusters.size + 1, top_b, dtype=np.int32 if clusters.size < 1 << 31 else np.int64)
         data = np.take_along_axis(scores, order, axis=1).reshape(-1)
         indices = np.take_along_axis(clusters, order, axis=1).reshape(-1).astype(indptr.dtype, copy=False)
-        found = Csr((data, indices, indptr), shape=(len(documents), n_clusters))
+        parts: tuple[Any, ...] = (data, indices, indptr)
+        found = Csr(parts, shape=(len(documents), n_clusters))
         found.has_sorted_indices = True
         return E, found
 

@@ -56,7 +56,7 @@ class Inputs:
 
     def features(self, dense_weight: float, bias: float) -> Features:
         """Both kinds of features in one."""
-        X = Csr((self.found.shape[0], 1), dtype=np.float32) if self.X is None else self.X
+        X = self.found[:, :0] if self.X is None else self.X
         return Features.of(X, None if self.E is None else self.E * np.float32(dense_weight), bias=bias)
 
 
