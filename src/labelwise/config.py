@@ -115,7 +115,7 @@ class MatcherConfig:
     """Squared hinge as in the paper, hinge, or binary cross-entropy."""
     mean_loss: bool = False
     """Divide the loss of a document by the number of clusters instead of summing over them."""
-    epochs: float = 10.0
+    epochs: float = 6.0
     """Times that every document is seen."""
     steps: int | None = None
     """Steps of training instead of epochs, as the paper counts."""
@@ -124,7 +124,7 @@ class MatcherConfig:
     micro_batch: int | None = None
     """Documents that are on the device at once; the gradients of a batch are added up. All of a batch if not given,
     and half as many as often as memory does not suffice."""
-    learning_rate: float = 1e-4
+    learning_rate: float = 5e-5
     """Of the encoder, after the warm-up; it falls linearly to zero."""
     head_learning_rate: float = 2e-3
     """Of the layer that scores the clusters."""
@@ -180,8 +180,10 @@ class XTransformerConfig:
     matcher: MatcherConfig = field(default_factory=MatcherConfig)
     linear: RankerConfig = field(default_factory=lambda: RankerConfig(tolerance=0.3, max_sweeps=12, threshold=0.1))
     """The linear models of the clusters: the matcher's start and its linear term, or all of it without fine-tuning."""
-    ranker: RankerConfig = field(default_factory=lambda: RankerConfig(negatives="both"))
-    """The models of the labels."""
+    ranker: RankerConfig = field(
+        default_factory=lambda: RankerConfig(negatives="both", tolerance=0.1, max_sweeps=30, matcher_sweeps=12)
+    )
+    """The models of the labels. With the matcher's negatives their own scores decide, so more care pays."""
     features: Literal["both", "tfidf", "neural"] = "both"
     """What the ranker sees."""
     dense_weight: float | None = None
