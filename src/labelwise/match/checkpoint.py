@@ -52,7 +52,8 @@ def save_checkpoint(
         tensors["random.cuda"] = torch.cuda.get_rng_state(device)
     arrays = {name: value.cpu().numpy() for name, value in tensors.items()}
     # JSON knows no infinity, which the lowest loss is before the first look.
-    about = {"progress": json.dumps(progress), "history": dataclasses.asdict(history)}
+    about: dict[str, Any] = {"progress": json.dumps(progress), "history": dataclasses.asdict(history)}
+    about["scalars"] = [name for name, value in tensors.items() if value.ndim == 0]  # files have but arrays
     with storage.atomic_folder(path, overwrite=True) as folder:
         storage.save(folder / "state", kind=KIND, config=about, arrays=arrays)
 
@@ -69,6 +70,8 @@ def load_checkpoint(
         logger.warning("the checkpoint cannot be used (%s); starting from the beginning", error)
         return None
     tensors = {name: torch.from_numpy(np.array(value)) for name, value in saved.arrays.items()}
+    for name in saved.config["scalars"]:
+        tensors[name] = tensors[name].reshape(())
     torch.set_rng_state(tensors.pop("random.cpu"))
     cuda = tensors.pop("random.cuda", None)
     if cuda is not None and device.type == "cuda":

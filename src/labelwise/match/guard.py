@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-# Embeddings whose mean has nearly their own length point all the same way: the text no longer matters.
+# Embeddings with such a mean cosine point all the same way: the text no longer matters. A head that knows nothing pulls
+# them together at first, since all texts lack most clusters, so that it must have lasted for `LEAST_STEPS`.
 ALL_ALIKE = 0.9995
 # The loss may rise by half over the best so far before it counts as lost.
 RISE = 1.5
@@ -18,6 +19,17 @@ class Guard:
     def __init__(self, *, constant_loss: float, total_steps: int) -> None:
         self.constant_loss, self.total_steps = constant_loss, total_steps
         self.best = math.inf
+        self.last = math.inf
+        self.alike_for = 0
+
+    def go_back(self, best: float) -> None:
+        """Forget steps that are undone; `best` is what it was at the point that training goes back to."""
+        self.best, self.alike_for = best, 0
+
+    @property
+    def content(self) -> bool:
+        """Whether the last look was at weights worth going back to: they had learnt, and were not on the way up."""
+        return self.last <= min(self.constant_loss, 1.1 * self.best)
 
     def trouble(self, *, step: int, loss: float, alike: float, skipped: int, steps: int) -> str | None:
         """What is wrong, as the end of a sentence, or None.
@@ -32,8 +44,10 @@ class Guard:
             return "the loss is not a number any more"
         if skipped > max(2, steps // 2):
             return f"the gradients of {skipped} of the last {steps} steps were not finite"
-        if alike > ALL_ALIKE:
+        self.alike_for = self.alike_for + steps if alike > ALL_ALIKE else 0
+        if self.alike_for >= LEAST_STEPS:
             return "all texts have the same embedding"
+        self.last = loss
         if not self.constant_loss:  # one answer is right for all documents: there is nothing to learn
             return None
         if loss > RISE * self.best and loss > self.constant_loss:

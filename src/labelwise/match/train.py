@@ -90,6 +90,8 @@ def train(
         raise UsageError(f"the processes do not find the same checkpoint in {checkpoint}; use a folder that all share")
     earlier = history.seconds
     good_step, good_state, good_loss = step, weights.state(), guard.best
+    first = (step, {name: value.cpu() for name, value in good_state.items()}, guard.best)
+    went_back_to = -1
     if evaluate is not None and best is None:  # what the start is worth: training must beat it
         network.eval()
         history.best_recall, best = processes.agree(evaluate(), corpus.device), weights.values()
@@ -127,10 +129,13 @@ def train(
                             f"fine-tuning failed {MOST_RESTARTS + 1} times, at last because {trouble}; "
                             "set a smaller learning rate, a longer warm-up, or precision fp32"
                         )
+                    if went_back_to == good_step:  # the harm was done before
+                        good_step, good_state, good_loss = first
+                    went_back_to = good_step
                     _say(on_event, f"{trouble}: going back to step {good_step} with {slower:g} of the learning rate")
                     weights.load_state(good_state)
                     step = looked = good_step
-                    guard.best = good_loss  # lower ones were of steps that never were
+                    guard.go_back(good_loss)
                     continue
                 _tell(on_event, history, step=step, loss=loss, rate=slower * rate * config.learning_rate)
             if evaluate is not None and (step % between == 0 or step == total):
@@ -145,7 +150,7 @@ def train(
                 if patience >= config.patience:
                     _say(on_event, f"recall has not risen for {patience} looks: stopping at step {step} of {total}")
                     break
-            if step % between == 0:
+            if step % between == 0 and guard.content:
                 good_step, good_state, good_loss = step, weights.state(), guard.best
             due = looked == step and time.perf_counter() - saved >= SECONDS_PER_CHECKPOINT
             if checkpoint is not None and processes.first and due:
