@@ -53,6 +53,9 @@ def main() -> None:
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--max-length", type=int)
     parser.add_argument("--dense-weight", type=float, help="fix it instead of choosing it: a third of the time")
+    parser.add_argument("--combine", help="fix it instead of choosing it")
+    parser.add_argument("--matcher-weight", type=float, help="fix it instead of choosing it")
+    parser.add_argument("--uncalibrated", action="store_true", help="train the ranker once, if all else is fixed")
     parser.add_argument("--epochs", type=float)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--run-dir", type=Path, help="keep the stages there, and find them again")
@@ -129,10 +132,15 @@ def settings(system: str, name: str, options: argparse.Namespace) -> XTransforme
         encoder={"name": options.encoder, "max_length": options.max_length or LENGTHS.get(name, 128)},
         matcher={"epochs": options.epochs},
         dense_weight=options.dense_weight,
+        combine=options.combine,
+        matcher_weight=options.matcher_weight,
+        calibrate=not options.uncalibrated,
         seed=options.seed,
     )
     if system in ("row-0", "row-1"):
         config = replace(config, ranker=replace(config.ranker, negatives="teacher"))
+        if config.matcher_weight is not None:  # without matcher-aware negatives the clusters' scores must count in full
+            config = replace(config, matcher_weight=1.0)
     return replace(config, features="tfidf") if system == "row-0" else config
 
 

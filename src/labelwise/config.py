@@ -197,6 +197,9 @@ class XTransformerConfig:
     matcher_weight: float | None = None
     """The power of the cluster's part in a label's score; chosen on validation documents if not given, 1 without
     those."""
+    calibrate: bool = True
+    """Learn from held-out documents what scores mean. Without it, and with nothing to choose, the ranker is trained
+    once only where there are no validation documents."""
     hold_out: float = 0.05
     """Share of the training documents that stand in for validation documents where none are given. The encoder does
     not learn from them; the ranker does, once all is chosen."""

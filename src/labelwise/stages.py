@@ -5,26 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+import torch
 
 from labelwise import storage
 from labelwise.config import XTransformerConfig
+from labelwise.errors import UsageError
 from labelwise.features.encoder import Encoder
 from labelwise.features.tfidf import Tfidf
 from labelwise.features.tokens import TokenStore
 from labelwise.index import Tree, build_tree, embed_labels
 from labelwise.match.frozen import FrozenMatcher
 from labelwise.match.matcher import Documents, Matcher, unit_rows
+from labelwise.match.processes import joined, local_device
 from labelwise.rank.negatives import teacher_forcing
 from labelwise.rank.ranker import Inputs
 from labelwise.run import RunDirectory
 from labelwise.types import Csr, OnEvent
 
 T = TypeVar("T")
+
+
+class _Work(NamedTuple):
+    """How a stage is named, made and kept."""
+
+    name: str
+    inputs: Mapping[str, Any]
+    compute: Callable[[], Any]
+    save: Callable[[Any, Path], None]
+    load: Callable[[Path], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +133,29 @@ class Stages:
         return self._kept("index", inputs, compute, Tree.save, Tree.load)
 
     def matcher(self, encoder: Encoder, learn: Part, tree: Tree, judge: Part | None) -> Matcher | FrozenMatcher:
-        """g, fine-tuned or frozen."""
+        """g, fine-tuned or frozen. Of several processes this is for the first; the others `take_part`."""
+        work, processes = self._matching(encoder, learn, tree, judge), joined()
+        if processes.count == 1 or not self.config.fine_tune:
+            return self._kept(*work)  # type: ignore[no-any-return]  # one of the two
+        device, called = local_device() or torch.device("cpu"), False
+
+        def together() -> Any:
+            nonlocal called
+            called = True
+            processes.agree(1.0, device)
+            return work.compute()
+
+        found = self._kept(*work._replace(compute=together))
+        if not called:  # it was in the run directory: the others wait to be told
+            processes.agree(0.0, device)
+        return found  # type: ignore[no-any-return]  # as above
+
+    def take_part(self, encoder: Encoder, learn: Part, tree: Tree, judge: Part | None) -> None:
+        """Train the matcher with the first process, which keeps the result, if it has to be trained."""
+        if self.config.fine_tune and joined().agree(0.0, local_device() or torch.device("cpu")) > 0:
+            self._matching(encoder, learn, tree, judge).compute()
+
+    def _matching(self, encoder: Encoder, learn: Part, tree: Tree, judge: Part | None) -> _Work:
         config, hook = self.config, self.on_event
         M = teacher_forcing(learn.Y, tree.clusters, tree.n_clusters)
         inputs: dict[str, Any] = {
@@ -133,7 +168,7 @@ class Stages:
         }
         device = self.device()
         if not config.fine_tune:
-            return self._kept(
+            return _Work(
                 "frozen-matcher",
                 {**inputs, "seed": config.seed},
                 lambda: FrozenMatcher(config.linear, dense_weight=config.matcher.dense_weight, device=device).fit(
@@ -160,7 +195,7 @@ class Stages:
                 on_event=hook,
             )
 
-        return self._kept(
+        return _Work(
             "matcher",
             {**inputs, "config": settings},
             compute,
@@ -190,9 +225,7 @@ class Stages:
 
     def _unseen_clusters(self, part: Part, tree: Tree) -> Csr:
         """The best clusters of each document by matchers that did not see it."""
-        folds = self.config.matcher.folds
-        fold = np.random.default_rng([self.config.seed, folds]).permutation(len(part)) % folds
-        rows = [np.flatnonzero(fold == number) for number in range(folds)]
+        rows = self._folds(part)
         found = []
         for aside in rows:
             learn = part.take(np.setdiff1d(np.arange(len(part)), aside))
@@ -201,8 +234,24 @@ class Stages:
         order = np.argsort(np.concatenate(rows), kind="stable")
         return Csr(sp.vstack(found, format="csr"))[order]
 
-    def device(self) -> str | None:
-        """Where neural parts compute: as configured, or the GPU if there is one."""
-        import torch
+    def take_part_unseen(self, part: Part, tree: Tree) -> None:
+        """Train the matchers of `inputs` with the first process."""
+        if self.config.matcher.negatives_from == "out-of-fold":
+            for aside in self._folds(part):
+                learn = part.take(np.setdiff1d(np.arange(len(part)), aside))
+                self.take_part(Encoder.load(self.config.encoder), learn, tree, None)
 
-        return self.config.matcher.device or ("cuda" if torch.cuda.is_available() else None)
+    def _folds(self, part: Part) -> list[npt.NDArray[np.int64]]:
+        folds = self.config.matcher.folds
+        fold = np.random.default_rng([self.config.seed, folds]).permutation(len(part)) % folds
+        return [np.flatnonzero(fold == number) for number in range(folds)]
+
+    def device(self) -> str | None:
+        """Where neural parts compute: as the launcher or the configuration says, or the GPU if there is one."""
+        wanted = self.config.matcher.device
+        if wanted is not None and wanted.startswith("cuda") and not torch.cuda.is_available():
+            raise UsageError(f"the device is {wanted}, but torch finds no GPU here; leave the device out, or use cpu")
+        launched = local_device()
+        if launched is not None:
+            return str(launched)
+        return wanted or ("cuda" if torch.cuda.is_available() else None)

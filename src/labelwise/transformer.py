@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from labelwise import storage
-from labelwise.base import CALIBRATED_ON, Model, check_fitted
+from labelwise.base import Model, check_fitted
 from labelwise.calibrate import Calibrator
 from labelwise.card import render_card
 from labelwise.config import XTransformerConfig
@@ -22,14 +23,17 @@ from labelwise.features.tfidf import Tfidf
 from labelwise.index import Tree
 from labelwise.match.frozen import FrozenMatcher
 from labelwise.match.matcher import Documents, Matcher
+from labelwise.match.processes import joined
 from labelwise.match.recall import recall_at
 from labelwise.predictions import Predictions
 from labelwise.rank.negatives import teacher_forcing
+from labelwise.rank.predict import Combine
 from labelwise.rank.ranker import COMBINES, WEIGHTS, Inputs, Ranker, choose_ranker
 from labelwise.run import RunDirectory
 from labelwise.stages import Part, Stages
 from labelwise.targets import targets
 from labelwise.types import Csr, OnEvent
+from labelwise.validation import TOP_K, measure
 
 RECALL_AT = (1, 5, 10, 20)
 
@@ -82,6 +86,8 @@ class XTransformer(Model):
             given, a share of the training documents does (`hold_out`); the ranker then learns from all of them.
         run_dir
             Keep the stages' results there, and find them again.
+
+        Of several processes that a launcher started the first gets a fitted model; the others help to fine-tune.
         """
         config = _checked(self.config)
         Y, labels = targets(labels_or_Y, label_names)
@@ -91,19 +97,27 @@ class XTransformer(Model):
                 raise DataError(f"there are {len(given)} {name} but {wanted} are needed, one for each")
         with RunDirectory(run_dir, purpose="fit", on_event=on_event) if run_dir else nullcontext() as run:
             stages = Stages(config, run, run.on_event if run else on_event)
+            stages.device()  # say before the work that there is none
             tfidf, encoder = stages.tfidf(texts), Encoder.load(config.encoder)
             train = stages.part(tfidf, encoder, texts, Y)
             learn: Part = train
             judge: Part | None = None
             aside: Any = None
+            truth: Csr | None = None
             if validation is not None:
                 known = validation.with_labels(labels)
                 judge = stages.part(tfidf, encoder, _texts(known.texts), Csr(known.Y[:, : len(labels)]))
+                truth = known.Y
             elif config.hold_out > 0 and len(texts) * config.hold_out >= 1:
                 rest, aside = split_rows(Y, config.hold_out, seed=config.seed)
                 learn, judge = train.take(rest), train.take(aside)
+                truth = judge.Y
 
             tree = stages.index(train, encoder, label_texts or labels)
+            if not joined().first:
+                stages.take_part(encoder, learn, tree, judge)
+                stages.take_part_unseen(train, tree)
+                return self
             matcher = stages.matcher(encoder, learn, tree, judge)
             everything = stages.inputs(matcher, train, tree=tree)
             held = (
@@ -114,7 +128,7 @@ class XTransformer(Model):
                 else stages.inputs(matcher, judge)
             )
             M = teacher_forcing(Y, tree.clusters, tree.n_clusters)
-            ranker, calibrator, report = self._rank(everything, Y, M, tree, held, judge, aside, stages)
+            ranker, calibrator, report = self._rank(everything, Y, M, tree, held, truth, aside, stages)
             # Nothing of an earlier fit is touched before all is trained.
             self.tfidf_, self.labels_, self.tree_ = tfidf, labels, tree
             self.matcher_, self.ranker_, self.calibrator_ = matcher, ranker, calibrator
@@ -128,7 +142,7 @@ class XTransformer(Model):
         M: Csr,
         tree: Tree,
         held: Inputs | None,
-        judge: Part | None,
+        truth: Csr | None,
         aside: Any,
         stages: Stages,
     ) -> tuple[Ranker, Calibrator | None, dict[str, Any]]:
@@ -140,28 +154,24 @@ class XTransformer(Model):
             "combine": config.combine or "l3-hinge",
             "matcher_weight": 1.0 if config.matcher_weight is None else config.matcher_weight,
         }
-        if held is None or judge is None:
-            return Ranker.fit(everything, Y, M, tree.clusters, config.ranker, **settings, **options), None, {}
+        fixed = None not in (config.dense_weight, config.combine, config.matcher_weight)
+        if held is None or truth is None or (aside is not None and fixed and not config.calibrate):
+            ranker = Ranker.fit(everything, Y, M, tree.clusters, config.ranker, **settings, **options)
+            return ranker, None, {"chosen": settings}
         rest = np.setdiff1d(np.arange(Y.shape[0]), aside) if aside is not None else np.arange(Y.shape[0])
         learn = (everything.take(rest), Y[rest], M[rest]) if aside is not None else (everything, Y, M)
+        known = Csr(truth[:, : Y.shape[1]])
         ranker, trials = choose_ranker(
             learn,
-            (held, judge.Y),
+            (held, known),
             tree.clusters,
             config.ranker,
             weights=WEIGHTS if config.dense_weight is None else [config.dense_weight],
-            combines=[
-                pair
-                for pair in COMBINES
-                if config.combine in (None, pair[0]) and config.matcher_weight in (None, pair[1])
-            ]
-            or [(settings["combine"], settings["matcher_weight"])],
+            combines=_combines(config),
             **options,
         )
-        calibrator = None
-        with suppress(DataError):  # too few documents: scores stay scores
-            calibrator = Calibrator.fit(ranker.top(held, CALIBRATED_ON, threads=config.threads), judge.Y)
-        clusters = teacher_forcing(judge.Y, tree.clusters, tree.n_clusters)
+        measured = measure(ranker.top(held, TOP_K, threads=config.threads), truth)
+        clusters = teacher_forcing(known, tree.clusters, tree.n_clusters)
         report: dict[str, Any] = {
             "recall": recall_at(held.found, clusters, [top for top in RECALL_AT if top <= config.beam]),
             "chosen": {
@@ -170,10 +180,15 @@ class XTransformer(Model):
                 "matcher_weight": ranker.matcher_weight,
             },
             "trials": trials,
+            "tuning": {"trials": len(trials), "metric": "the mean of P@1, P@3 and P@5"},
         }
+        if aside is None:
+            report["validation"] = {"kind": "split", **measured.to_dict()}
+        else:
+            report["held_out"] = {"share": config.hold_out, **measured.to_dict()}
         if aside is not None:  # all is chosen: the documents that chose it are learnt from too
             ranker = Ranker.fit(everything, Y, M, tree.clusters, config.ranker, **report["chosen"], **options)
-        return ranker, calibrator, report
+        return ranker, measured.calibrator if config.calibrate else None, report
 
     # ------------------------------------------------------------------ using
 
@@ -229,6 +244,11 @@ class XTransformer(Model):
             chosen = report["chosen"]
             weights = f"weights: embedding {chosen['dense_weight']:g}, cluster {chosen['matcher_weight']:g}"
             yield "scores combined by", f"{chosen['combine']}; {weights}"
+        if "held_out" in report:
+            held = report["held_out"]
+            scores = ", ".join(f"{name} {held['scores'][name]:.2f}" for name in ("P@1", "P@3", "P@5"))
+            kept = f"{held['documents']:,} training documents that chose these and that the encoder did not learn from"
+            yield "before the ranker saw them", f"{scores} on {kept}"
 
     # ------------------------------------------------------------------ keeping
 
@@ -247,12 +267,14 @@ class XTransformer(Model):
         """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
         path = Path(path)
         about = storage.read_description(path, kind=cls.kind)["config"]
-        self = cls(storage.restore(XTransformerConfig, about["config"], path))
+        config = storage.restore(XTransformerConfig, about["config"], path)
+        # Where it was trained says nothing of where it is used.
+        self = cls(replace(config, matcher=replace(config.matcher, device=None)))
         self._load_common(path, about)
         self.tfidf_ = Tfidf.load(path / "tfidf")
         self.tree_ = Tree.load(path / "index", verify=verify)
         kind: Any = Matcher if self.config.fine_tune else FrozenMatcher
-        self.matcher_ = kind.load(path / "matcher", device=self.config.matcher.device, verify=verify)
+        self.matcher_ = kind.load(path / "matcher", device=Stages(self.config, None, None).device(), verify=verify)
         self.ranker_ = Ranker.load(path / "ranker", verify=verify)
         return self
 
@@ -261,6 +283,17 @@ def _texts(texts: Any) -> list[str]:
     if texts is None or not hasattr(texts, "__iter__") or isinstance(texts, str) or hasattr(texts, "tocsr"):
         raise DataError("X-Transformer reads texts: give a list of strings, not features")
     return list(texts)
+
+
+def _combines(config: XTransformerConfig) -> list[tuple[Combine, float]]:
+    """The ways to combine scores that are left to choose from."""
+    if config.combine is not None and config.matcher_weight is not None:
+        return [(config.combine, config.matcher_weight)]
+    if config.combine is not None:
+        return [pair for pair in COMBINES if pair[0] == config.combine] or [(config.combine, 1.0)]
+    if config.matcher_weight is not None:
+        return [(combine, config.matcher_weight) for combine in dict.fromkeys(pair[0] for pair in COMBINES)]
+    return list(COMBINES)
 
 
 def _checked(config: XTransformerConfig) -> XTransformerConfig:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,12 +12,14 @@ from labelwise.calibrate import Calibrator
 from labelwise.data import Dataset
 from labelwise.errors import DataError
 from labelwise.metrics import calibration_error, ndcg_at_k, precision_at_k
-from labelwise.model import LinearTree
 from labelwise.types import Csr, OnEvent
+
+if TYPE_CHECKING:
+    from labelwise.base import Model
 
 KS = (1, 3, 5)
 TOP_K = 20
-"""Labels predicted for each document: as many as `LinearTree.calibrate` learns from."""
+"""Labels predicted for each document: as many as `Model.calibrate` learns from."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,25 +45,36 @@ def read_documents(dataset: Dataset) -> list[str] | Csr:
     return dataset.texts if dataset.texts is not None else cast(Csr, dataset.features)  # it has one of them
 
 
-def validate(model: LinearTree, dataset: Dataset, *, on_event: OnEvent | None = None) -> Validation:
+def validate(model: Model, dataset: Dataset, *, on_event: OnEvent | None = None) -> Validation:
     """Measure a model that is not calibrated yet, and learn its calibration. The model is left as it is."""
     known = dataset.with_labels(model.labels_)
     found = model.predict(model.inputs(known), top_k=TOP_K, on_event=on_event)
-    # Labels that training never saw cannot be predicted; they count as missed.
-    laid_over = found.with_labels(known.labels)
-    scores = {f"P@{k}": precision_at_k(known.Y, laid_over, k=k) for k in KS}
-    scores |= {f"nDCG@{k}": ndcg_at_k(known.Y, laid_over, k=k) for k in KS}
-    Y, calibrator, reason = known.Y[:, : len(model.labels_)], None, None
+    return measure(found.matrix, known.Y)
+
+
+def measure(Y_pred: Csr, Y: Csr) -> Validation:
+    """The same for scores that are there already.
+
+    Parameters
+    ----------
+    Y_pred : (n_docs, n_labels) scores of the best `TOP_K` labels
+    Y : (n_docs, n_labels or more) the truth; columns that the model does not have come last, and count as missed
+    """
+    parts: tuple[Any, ...] = (Y_pred.data, Y_pred.indices, Y_pred.indptr)
+    laid_over = Csr(parts, shape=Y.shape)
+    scores = {f"P@{k}": precision_at_k(Y, laid_over, k=k) for k in KS}
+    scores |= {f"nDCG@{k}": ndcg_at_k(Y, laid_over, k=k) for k in KS}
+    known, calibrator, reason = Csr(Y[:, : Y_pred.shape[1]]), None, None
     try:
-        calibrator = Calibrator.fit(found.matrix, Y)
+        calibrator = Calibrator.fit(Y_pred, known)
     except DataError as error:
         reason = str(error)
     return Validation(
-        n_docs=len(known),
+        n_docs=int(Y.shape[0]),
         scores=scores,
         calibrator=calibrator,
         reason=reason,
-        calibration_error=_crossed_error(found.matrix, Y),
+        calibration_error=_crossed_error(Y_pred, known),
     )
 
 

@@ -26,8 +26,9 @@ WEIGHTS = (0.5, 1.0, 2.0)
 """Lengths of the embedding beside tf-idf's 1 that validation documents choose from."""
 COMBINES: tuple[tuple[Combine, float], ...] = (
     ("l3-hinge", 1.0),
-    ("l3-hinge", 0.5),
-    ("l3-hinge", 0.2),
+    ("l3-hinge", 0.6),
+    ("l3-hinge", 0.3),
+    ("l3-hinge", 0.1),
     ("l2-hinge", 1.0),
     ("l2-hinge", 0.3),
     ("sigmoid", 1.0),
