@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from labelwise.errors import need
 
 
 @dataclass(frozen=True)
@@ -43,19 +46,22 @@ class Processes:
 
 def joined() -> Processes:
     """The processes that a launcher started; this one alone where there was none."""
-    if int(os.environ.get("WORLD_SIZE", "1")) <= 1:
-        return Processes()
-    from accelerate import PartialState
-
-    state = PartialState()
-    return Processes(state.process_index, state.num_processes)
+    state = _state()
+    return Processes() if state is None else Processes(state.process_index, state.num_processes)
 
 
 def local_device() -> torch.device | None:
     """The device that a launcher gave to this process; None if there was no launcher."""
+    state = _state()
+    device: torch.device | None = None if state is None else state.device
+    return device
+
+
+def _state() -> Any:
+    """What accelerate knows of this process; None if it is alone."""
     if int(os.environ.get("WORLD_SIZE", "1")) <= 1:
         return None
-    from accelerate import PartialState
-
-    device: torch.device = PartialState().device
-    return device
+    accelerate = need("accelerate", extra="neural", purpose="several processes that train together")
+    # It must be told that there are CPUs only, or each process would take itself for the only one.
+    wants_cpu = os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes")
+    return accelerate.PartialState(cpu=wants_cpu or not torch.cuda.is_available())
