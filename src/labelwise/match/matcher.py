@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -301,7 +301,12 @@ def _check_point(encoder: Encoder) -> None:
 
 
 def _checked(config: MatcherConfig) -> MatcherConfig:
-    for name in ("epochs", "batch_size", "learning_rate", "head_learning_rate", "clip", "evaluate_every", "patience"):
+    for name, kind in get_type_hints(MatcherConfig).items():
+        if get_origin(kind) is Literal and getattr(config, name) not in get_args(kind):
+            known = ", ".join(get_args(kind))
+            raise UsageError(f"unknown matcher.{name} {getattr(config, name)!r}; there are: {known}")
+    positive = ("epochs", "batch_size", "learning_rate", "head_learning_rate", "clip", "evaluate_every", "patience")
+    for name in (*positive, "dense_weight"):
         if not getattr(config, name) > 0:
             raise UsageError(f"matcher.{name} is {getattr(config, name)}; it must be above 0")
     for name, most in (("warmup", 1.0), ("dropout", 0.99)):
@@ -311,6 +316,8 @@ def _checked(config: MatcherConfig) -> MatcherConfig:
         value = getattr(config, name)
         if value is not None and value < 1:
             raise UsageError(f"matcher.{name} is {value}; it must be at least 1")
+    if not config.weight_decay >= 0:
+        raise UsageError(f"matcher.weight_decay is {config.weight_decay}; it must be 0 or more")
     if config.folds < 2:
         raise UsageError(f"matcher.folds is {config.folds}; it must be at least 2")
     return config
