@@ -1,0 +1,200 @@
+"""The ranker below a matcher: its scores by hand, its folder, and the choice that validation documents make."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelwise.config import RankerConfig
+from labelwise.errors import StorageError
+from labelwise.rank.ranker import COMBINES, Inputs, Ranker, choose_ranker
+
+CONFIG = RankerConfig(threshold=0.0, half_precision=False, negatives="both")
+CLUSTERS = np.array([0, 1, 2, 0, 1, 2, 0, 1], np.int32)
+N_LABELS, N_CLUSTERS = len(CLUSTERS), 3
+
+
+def unit(rows):
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Labels that follow from both kinds of features, and a matcher that finds two of three clusters."""
+    rng = np.random.default_rng(0)
+    n = 120
+    X = sp.csr_array(unit(rng.random((n, 20)) * (rng.random((n, 20)) < 0.4) + 1e-3))
+    E = unit(rng.normal(size=(n, 6)))
+    raw = X.toarray() @ rng.normal(size=(20, N_LABELS)) + E @ rng.normal(size=(6, N_LABELS))
+    Y = sp.csr_array((raw > np.quantile(raw, 0.75, axis=1, keepdims=True)).astype(np.float32))
+    C = np.eye(N_CLUSTERS, dtype=np.float32)[CLUSTERS]
+    M = sp.csr_array((Y @ C > 0).astype(np.float32))
+    scores = M.toarray() * 2 - 1 + 0.5 * rng.normal(size=(n, N_CLUSTERS))
+    scores[scores == scores.min(1, keepdims=True)] = 0
+    return Inputs(X, E, sp.csr_array(scores.astype(np.float32))), Y, M
+
+
+def label_scores(ranker, inputs):
+    """(n_docs, n_labels) h, from the arrays of each block."""
+    level = ranker.level
+    dense = np.zeros((len(inputs.found.indptr) - 1, 0)) if inputs.E is None else inputs.E * ranker.dense_weight
+    dense = np.hstack((dense, np.full((len(dense), 1), ranker.bias)))
+    scores = np.zeros((len(dense), level.n_children))
+    scores[:, level.child_ids] = dense @ level.dense.T
+    if inputs.X is None:
+        return scores
+    W = np.zeros((ranker.n_features, level.n_children))
+    for parent in range(level.n_parents):
+        children = level.child_ids[level.child_indptr[parent] : level.child_indptr[parent + 1]]
+        begin = 0
+        for row in range(level.row_indptr[parent], level.row_indptr[parent + 1]):
+            for entry in range(begin, level.row_end[row]):
+                at = level.entry_indptr[parent] + entry
+                W[level.row_feature[row], children[level.entry_child[at]]] = level.entry_value[at]
+            begin = level.row_end[row]
+    return scores + inputs.X.toarray() @ W
+
+
+def factor(scores, combine):
+    if combine == "sigmoid":
+        return 1 / (1 + np.exp(-scores))
+    return np.exp(-(np.maximum(0, 1 - scores) ** int(combine[1])))
+
+
+@pytest.mark.parametrize(("combine", "matcher_weight"), [*COMBINES, ("l1-hinge", 1.0)])
+def test_scores_are_those_worked_by_hand(data, combine, matcher_weight):
+    inputs, Y, M = data
+    ranker = Ranker.fit(
+        inputs, Y, M, CLUSTERS, CONFIG, dense_weight=2.0, combine=combine, matcher_weight=matcher_weight
+    )
+    h, g = label_scores(ranker, inputs), inputs.found.toarray()[:, CLUSTERS]
+    expected = h if combine == "ranker-only" else factor(g, combine) ** matcher_weight * factor(h, combine)
+    found = ranker.top(inputs, N_LABELS)
+    there = inputs.found.toarray()[:, CLUSTERS] != 0  # labels of clusters that were not found are not ranked
+    assert (np.diff(found.indptr) == there.sum(1)).all()
+    rows = np.repeat(np.arange(len(there)), np.diff(found.indptr))
+    assert there[rows, found.indices].all()
+    np.testing.assert_allclose(found.data, expected[rows, found.indices], atol=1e-4, rtol=1e-3)
+    best = ranker.top(inputs, 2, threads=1)
+    assert (np.diff(best.indptr) == 2).all()
+    np.testing.assert_allclose(
+        np.sort(best.data.reshape(-1, 2)),
+        np.sort(np.where(there, expected, -np.inf))[:, -2:],
+        atol=1e-4,
+        rtol=1e-3,
+    )
+
+
+@pytest.mark.parametrize("kind", ["both", "tfidf", "neural"])
+def test_fit_top_save_load_with_any_features(data, tmp_path, kind):
+    inputs, Y, M = data
+    inputs = Inputs(None if kind == "neural" else inputs.X, None if kind == "tfidf" else inputs.E, inputs.found)
+    ranker = Ranker.fit(inputs, Y, M, CLUSTERS, CONFIG, dense_weight=0.5, combine="l2-hinge", matcher_weight=0.3)
+    found = ranker.top(inputs, 3)
+    right = Y.toarray()[np.repeat(np.arange(120), 3), found.indices].mean()
+    assert right > 0.45  # a quarter by lot
+    ranker.save(tmp_path / "ranker")
+    loaded = Ranker.load(tmp_path / "ranker")
+    again = loaded.top(inputs, 3)
+    np.testing.assert_array_equal(again.indices, found.indices)
+    np.testing.assert_array_equal(again.data, found.data)
+    for name in ("n_features", "dense_weight", "combine", "matcher_weight", "bias"):
+        assert getattr(loaded, name) == getattr(ranker, name)
+    rows = np.array([7, 3, 100])
+    np.testing.assert_allclose(ranker.top(inputs.take(rows), 3).toarray(), found.toarray()[rows], rtol=1e-5)
+    with pytest.raises(StorageError, match="holds no ranker"):
+        _without(tmp_path / "ranker", "combine")
+
+
+def _without(folder, name):
+    about = json.loads((folder / "config.json").read_text())
+    del about["config"][name]
+    (folder / "config.json").write_text(json.dumps(about))
+    Ranker.load(folder, verify=False)
+
+
+def test_threads_do_not_matter(data):
+    inputs, Y, M = data
+    found = [Ranker.fit(inputs, Y, M, CLUSTERS, CONFIG, threads=threads).top(inputs, 5) for threads in (1, 4)]
+    np.testing.assert_array_equal(found[0].toarray(), found[1].toarray())
+
+
+@pytest.mark.parametrize("negatives", ["teacher", "matcher", "both"])
+def test_the_matchers_negatives_teach(data, negatives):
+    """Documents that only the matcher sends to a cluster are its labels' negatives if they are asked for."""
+    inputs, Y, M = data
+    config = RankerConfig(threshold=0.0, half_precision=False, negatives=negatives)
+    ranker = Ranker.fit(inputs, Y, M, CLUSTERS, config)
+    other = Inputs(inputs.X, inputs.E, M)  # the matcher finds the true clusters and nothing else
+    same = np.allclose(Ranker.fit(other, Y, M, CLUSTERS, config).level.dense, ranker.level.dense, atol=1e-6)
+    assert same == (negatives == "teacher")
+
+
+def planted_choice(*, matcher_knows):
+    """Labels in pairs that look the same to the ranker; which of a pair is right only the matcher may know."""
+    rng = np.random.default_rng(1)
+    n = 160
+    topic, side = rng.integers(0, 4, n), rng.integers(0, 2, n)
+    E = unit(np.eye(4)[topic] + 0.05 * rng.normal(size=(n, 4)))
+    label = 2 * topic + side
+    Y = sp.csr_array((np.ones(n, np.float32), label, np.arange(n + 1)), shape=(n, 8))
+    clusters = np.tile(np.array([0, 1], np.int32), 4)
+    M = sp.csr_array(np.eye(2, dtype=np.float32)[side])
+    said = side if matcher_knows else 1 - side
+    found = sp.csr_array((2 * np.eye(2)[said] - 1).astype(np.float32))
+    X = sp.csr_array(unit(rng.random((n, 12)) + 0.01))  # says nothing
+    return Inputs(X, E, found), Y, M, clusters
+
+
+@pytest.mark.parametrize("matcher_knows", [True, False])
+def test_the_better_combination_is_chosen(matcher_knows):
+    inputs, Y, M, clusters = planted_choice(matcher_knows=matcher_knows)
+    learn, judge = np.arange(100), np.arange(100, 160)
+    combines = [("ranker-only", 1.0), ("l3-hinge", 1.0)]
+    ranker, trials = choose_ranker(
+        (inputs.take(learn), Y[learn], M[learn]),
+        (inputs.take(judge), Y[judge]),
+        clusters,
+        CONFIG,
+        weights=[1.0],
+        combines=combines if matcher_knows else combines[::-1],
+    )
+    assert ranker.combine == ("l3-hinge" if matcher_knows else "ranker-only")
+    assert [trial["combine"] for trial in trials] == [
+        name for name, _ in (combines if matcher_knows else combines[::-1])
+    ]
+    means = {trial["combine"]: np.mean(trial["precisions"]) for trial in trials}
+    assert means[ranker.combine] == max(means.values()) > min(means.values())
+
+
+def test_the_better_weight_of_the_embedding_is_chosen():
+    inputs, Y, M, clusters = planted_choice(matcher_knows=True)
+    learn, judge = np.arange(100), np.arange(100, 160)
+    for weights, expected in (((1e-3, 2.0), 2.0), ((2.0, 1e-3), 2.0)):
+        events = []
+        ranker, trials = choose_ranker(
+            (inputs.take(learn), Y[learn], M[learn]),
+            (inputs.take(judge), Y[judge]),
+            clusters,
+            CONFIG,
+            weights=weights,
+            combines=[("l3-hinge", 1.0), ("l3-hinge", 0.3)],
+            on_event=lambda *event, events=events: events.append(event),
+        )
+        assert ranker.dense_weight == expected
+        assert len(trials) == 4
+        last = [values for name, values in events if values.get("task") == "choosing the ranker"][-1]
+        assert (last["done"], last["total"], last["finished"]) == (2, 2, True)
+        found = ranker.top(inputs.take(judge), 1)
+        assert Y[judge].toarray()[np.arange(60), found.indices].mean() > 0.85  # an eighth by lot
+
+
+def test_where_there_is_one_kind_of_features_no_weight_is_chosen(data):
+    inputs, Y, M = data
+    alone = Inputs(inputs.X, None, inputs.found)
+    ranker, trials = choose_ranker(
+        (alone, Y, M), (alone, Y), CLUSTERS, CONFIG, weights=(0.5, 1.0, 2.0), combines=COMBINES[:2]
+    )
+    assert ranker.dense_weight == 0.5
+    assert len(trials) == 2
