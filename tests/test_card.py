@@ -27,8 +27,8 @@ labelwise predict MODEL texts.txt --top-k 5
 ```
 
 ```python
-from labelwise.model import LinearTree
-model = LinearTree.load("MODEL")
+import labelwise
+model = labelwise.load_model("MODEL")
 print(model.predict(["a text"], top_k=5)[0])
 ```
 """

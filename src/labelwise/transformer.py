@@ -36,6 +36,7 @@ from labelwise.types import Csr, OnEvent
 from labelwise.validation import TOP_K, measure
 
 RECALL_AT = (1, 5, 10, 20)
+HELD_OUT_FACT = "before the ranker saw them"
 
 
 class XTransformer(Model):
@@ -248,7 +249,7 @@ class XTransformer(Model):
             held = report["held_out"]
             scores = ", ".join(f"{name} {held['scores'][name]:.2f}" for name in ("P@1", "P@3", "P@5"))
             kept = f"{held['documents']:,} training documents that chose these and that the encoder did not learn from"
-            yield "before the ranker saw them", f"{scores} on {kept}"
+            yield HELD_OUT_FACT, f"{scores} on {kept}"
 
     # ------------------------------------------------------------------ keeping
 

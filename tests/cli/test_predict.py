@@ -111,7 +111,7 @@ def test_what_is_refused(labelwise, model, shop, shop_features, lines, tmp_path,
     result = labelwise("predict", tmp_path / "nothing", lines)
     assert (result.code, "config.json does not exist; give a folder that labelwise saved" in result.err) == (1, True)
     result = labelwise("predict", model / "tfidf", lines)
-    assert (result.code, "holds a saved tfidf, not a linear-tree" in result.err) == (1, True)
+    assert (result.code, "holds a tfidf, no model; give a folder" in result.err) == (1, True)
     result = labelwise("predict", model, tmp_path / "none.txt")
     assert (result.code, "none.txt: there is no such file" in result.err) == (1, True)
     (tmp_path / "empty.txt").write_text("")

@@ -31,7 +31,7 @@ def test_train_without_a_validation_split(labelwise, shop, tmp_path):
     assert result.code == 0
     assert "training without 90 documents first" in result.err
     assert "training on all 900 documents" in result.err
-    assert "500 in 8 clusters, in each of 2 trees" in result.out
+    assert "500 in 4 clusters, in each of 2 trees" in result.out
     assert re.search(r"P@1 \d\d\.\d\d  P@3 .* nDCG@5", result.out)
     assert "90 documents: a tenth of the data, held out" in result.out
     model = LinearTree.load(tmp_path / "model")

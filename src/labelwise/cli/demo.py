@@ -3,43 +3,56 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
+from labelwise.base import Model
 from labelwise.cli.command import Command
 from labelwise.cli.predict import readable
 from labelwise.cli.show import Show
 from labelwise.data import Dataset, describe, load_splits, split_validation, statistics_table
 from labelwise.data.shop import write_shop
 from labelwise.data.stats import label_counts
-from labelwise.errors import DataError, MissingExtraError
+from labelwise.errors import DataError, MissingExtraError, UsageError
 from labelwise.metrics import Evaluation, evaluate
 from labelwise.model import LinearTree
-from labelwise.presets import load_preset
+from labelwise.predictions import Predictions
+from labelwise.presets import load_linear_preset, load_preset
+
+FINE_TUNING: dict[str, Any] = {
+    "encoder": {"max_length": 32},
+    "matcher": {"steps": 48, "batch_size": 32},
+    "dense_weight": 1.0,  # not chosen: a third of the time
+}
+"""X-Transformer for those who wait: about a third of an epoch, of titles."""
+SHOWN = 3
+"""Test products whose labels are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demo(Command):
     """See labelwise work, end to end, on generated data: products and the search queries that led to them.
 
-    Try it: labelwise demo --products 100000 --queries 20000
+    Try it: labelwise demo my-demo --products 10000 --queries 2000
     """
 
     directory: Annotated[Path, Positional, arg(metavar="DIRECTORY")] = Path("demo-run")
     """Where the data, the picture and the results go. What an earlier demo left there is found again."""
-    products: int = 20_000
+    products: int = 5_000
     """Products to generate."""
-    queries: int = 5_000
+    queries: int = 1_200
     """Search queries, the labels, to generate."""
+    encoder: str = "minilm"
+    """What X-Transformer reads the titles with: minilm, a folder, or a hub name."""
     seed: int = 0
     """Seed of the generator."""
 
@@ -60,8 +73,43 @@ class Demo(Command):
         picture = self._draw(splits["train"], clock, show)
 
         test = splits["test"]
+        texts = test.texts or []
         train, validation = split_validation(splits["train"], seed=self.seed)
-        config = load_preset("parabel", seed=self.seed)
+        models: dict[str, Model] = {"Parabel": self._parabel(train, validation, clock, show)}
+        neural = self._transformer(train, validation, clock, show)
+        if neural is not None:
+            models["X-Transformer"] = neural
+        found: dict[str, Predictions] = {}
+        evaluations: dict[str, Evaluation] = {}
+        for name, model in models.items():
+            with clock.measure(f"predict {len(test):,} test products: {name}"):
+                found[name] = model.predict(texts, top_k=5, ids=test.ids, on_event=show.on_event)
+        with clock.measure("measure"):
+            for name in models:
+                evaluations[name] = evaluate(test.Y, found[name], Y_train=splits["train"].Y, seed=self.seed)
+        out.print(clock.table())
+        out.print(_short(evaluations))
+        for name, model in models.items():
+            one = median(_seconds(model, text) for text in texts[: 200 if name == "Parabel" else 20])
+            out.print(f"a single text takes {_short_time(one)} from raw text to labels: {name}")
+
+        for i in range(min(SHOWN, len(test))):
+            truth = {test.labels[j] for j in test.Y[[i]].indices}
+            out.print(f"\na test product:  {texts[i]}", markup=False)
+            right: dict[str, None] = {}
+            for name in models:
+                row = found[name][i]
+                whose = f"  ({name})" if len(models) > 1 else ""
+                out.print(f"suggested:       {readable(row)}{whose}", markup=False)
+                right |= dict.fromkeys(label for label, _ in row if label in truth)
+            out.print(f"led there:       {', '.join([*right, *sorted(truth.difference(right))])}", markup=False)
+        if picture.is_file():
+            out.print(f"\nthe label tail as a picture: {picture}", markup=False)
+        out.print(f"the data: {shop}   the kept results: labelwise runs {self.directory / 'run'}", markup=False)
+        out.print(f"try your own words: labelwise predict {self.directory / 'model'} -", markup=False)
+
+    def _parabel(self, train: Dataset, validation: Dataset, clock: _Clock, show: Show) -> LinearTree:
+        config = load_linear_preset("parabel", seed=self.seed)
         with clock.measure("prepare (compiled once, then cached)"):
             few = train.take(range(min(100, len(train))))
             # With a run directory, as below: kernels are compiled for mapped arrays, and for no others.
@@ -83,26 +131,33 @@ class Demo(Command):
             show.remark(f"scores, no probabilities: {error}")
         with clock.measure("save the model"):
             model.save(self.directory / "model")
-        texts = test.texts or []
-        with clock.measure(f"predict {len(test):,} test products"):
-            found = model.predict(texts, top_k=5, ids=test.ids, on_event=show.on_event)
-        with clock.measure("measure"):
-            evaluation = evaluate(test.Y, found, Y_train=splits["train"].Y, seed=self.seed)
-        one = median(_seconds(model, text) for text in texts[:200])
-        out.print(clock.table())
-        out.print(_short(evaluation))
-        out.print(f"a single text takes {1e6 * one:.0f} µs from raw text to labels")
+        return model
 
-        for i, row in enumerate(found[:3]):
-            truth = {test.labels[j] for j in test.Y[[i]].indices}
-            out.print(f"\na test product:  {texts[i]}", markup=False)
-            out.print(f"suggested:       {readable(row)}", markup=False)
-            right = [label for label, _ in row if label in truth]
-            out.print(f"led there:       {', '.join([*right, *sorted(truth.difference(right))])}", markup=False)
-        if picture.is_file():
-            out.print(f"\nthe label tail as a picture: {picture}", markup=False)
-        out.print(f"the data: {shop}   the kept results: labelwise runs {self.directory / 'run'}", markup=False)
-        out.print(f"try your own words: labelwise predict {self.directory / 'model'} -", markup=False)
+    def _transformer(self, train: Dataset, validation: Dataset, clock: _Clock, show: Show) -> Model | None:
+        """The full X-Transformer on the same products; None, and what to install, where there is no encoder."""
+        try:
+            from labelwise.features.pretrained import find_encoder
+            from labelwise.transformer import XTransformer
+
+            find_encoder(self.encoder)
+        except (MissingExtraError, UsageError) as error:
+            show.remark(f"no X-Transformer, Parabel alone: {error}")
+            return None
+        settings = {**FINE_TUNING, "encoder": {**FINE_TUNING["encoder"], "name": self.encoder}}
+        config = load_preset("x-transformer", seed=self.seed, **settings)
+        steps = FINE_TUNING["matcher"]["steps"]
+        with clock.measure(f"train X-Transformer, {steps} steps of fine-tuning, probabilities included"):
+            model = XTransformer(config).fit(  # type: ignore[arg-type]  # the preset's kind
+                train.texts or [],
+                train.Y,
+                label_names=train.labels,
+                validation=validation,
+                run_dir=self.directory / "run",
+                on_event=show.on_event,
+            )
+        with clock.measure("save it"):
+            model.save(self.directory / "x-transformer")
+        return model
 
     def _draw(self, train: Dataset, clock: _Clock, show: Show) -> Path:
         picture = self.directory / "label-tail.png"
@@ -138,20 +193,30 @@ class _Clock:
         return table
 
 
-def _short(evaluation: Evaluation) -> Table:
+def _short(evaluations: Mapping[str, Evaluation]) -> Table:
     """The metrics that most papers give."""
-    caption = f"percent, {evaluation.n_docs:,} documents, ± half the 95 % interval"
-    table = Table(title="Parabel on the test products", title_style="bold", caption=caption)
+    first = next(iter(evaluations.values()))
+    caption = f"percent, {first.n_docs:,} documents, ± half the 95 % interval"
+    title = f"{' and '.join(evaluations)} on the test products"
+    table = Table(title=title, title_style="bold", caption=caption)
     table.add_column("metric")
-    for k in evaluation.ks:
+    if len(evaluations) > 1:
+        table.add_column("model")
+    for k in first.ks:
         table.add_column(f"@{k}", justify="right")
     for metric in ("P", "nDCG", "PSP"):
-        scores = [evaluation.scores[f"{metric}@{k}"] for k in evaluation.ks]
-        table.add_row(metric, *(f"{s.value:.2f} ±{((s.high or 0) - (s.low or 0)) / 2:.2f}" for s in scores))
+        for name, evaluation in evaluations.items():
+            scores = [evaluation.scores[f"{metric}@{k}"] for k in evaluation.ks]
+            cells = [f"{s.value:.2f} ±{((s.high or 0) - (s.low or 0)) / 2:.2f}" for s in scores]
+            table.add_row(metric, *([name] if len(evaluations) > 1 else []), *cells)
     return table
 
 
-def _seconds(model: LinearTree, text: str) -> float:
+def _seconds(model: Model, text: str) -> float:
     start = time.perf_counter()
     model.predict([text], top_k=5)
     return time.perf_counter() - start
+
+
+def _short_time(seconds: float) -> str:
+    return f"{1e6 * seconds:.0f} µs" if seconds < 1e-3 else f"{1e3 * seconds:.1f} ms"

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 from rich.console import Console
 from tyro.conf import Positional, arg
 
+from labelwise.base import load_model
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_splits
 from labelwise.errors import DataError
 from labelwise.metrics import Evaluation, Family, calibration_error, compare, evaluate
-from labelwise.model import LinearTree
 from labelwise.predictions import read_predictions
 from labelwise.validation import TOP_K
 
@@ -101,7 +101,7 @@ class Evaluate(Command):
         self, path: Path, truth: Dataset, train: Dataset | None, show: Show
     ) -> tuple[Evaluation, float | None]:
         """The figures, and the calibration error where the scores are a calibrated model's."""
-        model = LinearTree.load(path) if path.is_dir() else None
+        model = load_model(path) if path.is_dir() else None
         if model is None:
             predictions = read_predictions(path, truth.labels, truth.ids)
         else:

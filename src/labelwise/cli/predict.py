@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from rich.console import Console
 from tyro.conf import Positional, arg
 
+from labelwise.base import Model, load_model
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data import Format, ReadOptions, load_dataset
@@ -20,7 +21,6 @@ from labelwise.data.detect import looks_like
 from labelwise.data.files import plain_name, read_lines
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
-from labelwise.model import LinearTree
 from labelwise.predictions import Predictions
 from labelwise.predictions.files import SUFFIXES, format_of
 from labelwise.storage import to_json
@@ -67,7 +67,7 @@ class Predict(Command):
             raise UsageError(f"--min-probability {self.min_probability}: a probability lies between 0 and 1")
         if self.output is not None:
             format_of(self.output, SUFFIXES)
-        model = LinearTree.load(self.model)
+        model = load_model(self.model)
         model.config = replace(model.config, threads=self.threads)
         if model.calibrator_ is None:
             if self.min_probability:
@@ -86,14 +86,14 @@ class Predict(Command):
                 line = to_json({"id": name, "labels": row}) if self.json else readable(row)
                 out.print(line, markup=False)
 
-    def _predictions(self, model: LinearTree, show: Show) -> Iterator[Predictions]:
+    def _predictions(self, model: Model, show: Show) -> Iterator[Predictions]:
         """Predictions of one batch after the other, with ids."""
         with Task(show.on_event, "predicting", unit="texts") as task:
             for ids, documents in self._batches(model, show):
                 yield model.predict(documents, self.top_k, min_probability=self.min_probability, ids=ids)
                 task.advance(len(ids))
 
-    def _batches(self, model: LinearTree, show: Show) -> Iterator[tuple[list[str], list[str] | Csr]]:
+    def _batches(self, model: Model, show: Show) -> Iterator[tuple[list[str], list[str] | Csr]]:
         """Ids and documents; lines of text are numbered from 0."""
         standard_input = str(self.texts) == "-"
         if standard_input or (self.format is None and self._is_text(model)):
@@ -121,7 +121,7 @@ class Predict(Command):
             end = start + BATCH
             yield names[start:end], documents[start:end]
 
-    def _is_text(self, model: LinearTree) -> bool:
+    def _is_text(self, model: Model) -> bool:
         """Whether the file holds a text on each line: a .txt file may also hold features."""
         if not plain_name(self.texts).endswith(".txt") or self.texts.is_dir():
             return False

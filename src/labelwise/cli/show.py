@@ -61,9 +61,24 @@ class Show:
             self.remark(f"waiting for {values['stage']}: {values['reason']}")
         elif name == "stage" and values["found"]:
             self.remark(f"{values['stage']}: found in the run directory, made in {values['seconds']:.1f} s before")
+        elif name == "remark":
+            self.remark(values["text"])
+        elif name == "matcher":
+            self._matcher(values)
         elif name == "trial":
             settings = ", ".join(f"{setting} {value}" for setting, value in values["settings"].items())
             self.remark(f"trial {values['number']}: {settings}: {values['metric']} {values['score']:.2f}")
+
+    def _matcher(self, values: Mapping[str, Any]) -> None:
+        """A point of the training curve, now and then; recall is measured seldom, and a terminal shows all of it."""
+        now = time.monotonic()
+        if now < self._next_line.get("matcher", 0.0) and not ("recall" in values and self._bars is not None):
+            return
+        self._next_line["matcher"] = now + SECONDS_BETWEEN_LINES
+        if "recall" in values:
+            self.remark(f"step {values['step']:,}: {values['recall']:.1f} % of the held-out documents' clusters found")
+        else:
+            self.remark(f"step {values['step']:,}: loss {values['loss']:.4g}, learning rate {values['rate']:.2g}")
 
     def _progress(self, values: Mapping[str, Any]) -> None:
         task, done, total, finished = values["task"], values["done"], values["total"], values["finished"]

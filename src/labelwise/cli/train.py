@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+import os
+import sys
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from rich.console import Console
-from rich.table import Table
 from tyro.conf import Positional, arg
 
-from labelwise.calibrate import MIN_DOCUMENTS
 from labelwise.cli.command import Command
-from labelwise.cli.runs import megabytes
 from labelwise.cli.show import Show
-from labelwise.config import LinearTreeConfig
-from labelwise.data import Dataset, Format, ReadOptions, load_dataset, split_validation
+from labelwise.config import LinearTreeConfig, XTransformerConfig
+from labelwise.data import Dataset, Format, ReadOptions, load_dataset
 from labelwise.data.detect import open_source
-from labelwise.errors import DataError, StorageError, UsageError
-from labelwise.model import LinearTree
-from labelwise.presets import load_preset
-from labelwise.validation import Validation, read_documents, validate
+from labelwise.errors import DataError, LabelwiseError, StorageError, UsageError
+from labelwise.presets import AUTO, Config, changed, load_preset
+from labelwise.storage import read_description
 
 AS_PRESET = "(default: as the preset says)"
-TENTH = 0.1
-"""Share of the training documents that is set aside where there is no validation split."""
+KINDS = ("linear-tree", "x-transformer")
+"""What may be overwritten."""
+LINEAR_ONLY = ("n_trees", "tune")
+NEURAL_ONLY = ("encoder", "max_length", "label_embedding", "epochs", "device", "hold_out")
+"""Options that only one kind of model has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +33,7 @@ class Train(Command):
     """Train a model on the training split, calibrate it on the validation split, and save it with its card.
 
     Without a validation split, a model trained without a tenth of the documents shows what scores mean; the one that
-    is saved is then trained on all of them.
+    is saved is then trained on all of them. X-Transformer sets a share aside by itself (--hold-out) and trains once.
 
     Try it: labelwise train my-shop my-model --preset parabel
     """
@@ -45,7 +44,23 @@ class Train(Command):
     model: Annotated[Path, Positional, arg(metavar="MODEL")]
     """The folder to make."""
     preset: Annotated[str, arg(metavar="NAME|FILE.toml", help_behavior_hint="(default: default)")] = "default"
-    """Whose settings: default, bonsai, dismec, parabel, plt, slice, xr-linear, or a TOML file of your own."""
+    """Whose settings: default, bonsai, dismec, parabel, plt, slice, xr-linear; with an encoder: x-transformer, hybrid
+    (not fine-tuned, for CPUs), eurlex-4k, wiki10-31k, amazoncat-13k, wiki-500k (the paper's); auto, which looks at the
+    data and the machine; or a TOML file of your own."""
+    encoder: Annotated[str | None, arg(metavar="NAME|FOLDER", help_behavior_hint=AS_PRESET)] = None
+    """The pretrained encoder: minilm, a folder written by save_pretrained, or a hub name."""
+    max_length: Annotated[int | None, arg(help_behavior_hint=AS_PRESET)] = None
+    """Most tokens of a text that the encoder reads."""
+    label_embedding: Annotated[
+        Literal["pifa-tfidf", "pifa-neural", "text-emb"] | None, arg(help_behavior_hint=AS_PRESET)
+    ] = None
+    """What labels are clustered by: the tf-idf of their documents, the embeddings of those, or their own text's."""
+    epochs: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
+    """Times that every document is seen in fine-tuning."""
+    hold_out: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
+    """Share of the training documents that X-Transformer sets aside where there is no validation split."""
+    device: Annotated[Literal["cpu", "cuda"] | None, arg(help_behavior_hint="(default: the GPU if any)")] = None
+    """Where the encoder computes."""
     cost: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
     """Cost of a violation against the size of the weights, at every level: liblinear's C."""
     n_trees: Annotated[int | None, arg(help_behavior_hint=AS_PRESET)] = None
@@ -62,6 +77,8 @@ class Train(Command):
     """Choose cost, cluster size and threshold on the validation documents first: about eight trials."""
     calibrate: Annotated[bool, arg(help_behavior_hint="(default: False)")] = True
     """Leave scores as they are, no probabilities. Without a validation split this saves half the time."""
+    dry_run: bool = False
+    """Read the data, tell what would be trained and what it would roughly take, and stop."""
     run_dir: Path | None = None
     """Keep the stages' results in this folder, and find them again."""
     overwrite: bool = False
@@ -70,65 +87,125 @@ class Train(Command):
     """The data's format; found by looking if not given."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
+    def start(self) -> None:
+        """Run; of several processes that a launcher started only the first one talks."""
+        if first_process():
+            super().start()
+            return
+        try:
+            self.run(Console(quiet=True), Show(quiet=True))
+        except LabelwiseError as error:  # the first one says it
+            sys.exit(error.exit_code)
+
     def run(self, out: Console, show: Show) -> None:
-        """Check, read, tune, train, validate, save, tell."""
-        config = self._config()
+        """Check, read, choose, train, tell."""
+        config = None if self.preset == AUTO else self._with_options(load_preset(self.preset), self.preset)
         self._check_destination()
-        begin = time.perf_counter()
+        if isinstance(config, XTransformerConfig):
+            self._check_encoder(config)
         train, validation = self._read(show)
-        kind = "split" if validation is not None else "tenth"
-        rest = train
-        if validation is None and (self.calibrate or self.tune):
-            rest, validation = self._set_aside(train, config, show)
-        report: dict[str, Any] = {"data": self.data.resolve().name, "preset": Path(self.preset).name}
-        if self.tune:
-            if validation is None:
-                raise DataError(f"too few documents to tune on: {len(train)}; train without --tune", path=self.data)
-            config, report["tuning"] = self._tune(config, rest, validation, out, show)
+        preset = Path(self.preset).name
+        if config is None:
+            config, preset = self._choose(train, show)
+        elif self.dry_run:
+            self._plan(config, train, show)
+        if isinstance(config, XTransformerConfig) and train.texts is None:
+            raise DataError(
+                f"{preset} reads texts, and these data have only features; use a linear preset, such as default",
+                path=self.data,
+            )
+        if self.dry_run:
+            return
+        from labelwise.cli.fitting import fit_linear, fit_transformer
 
-        validated = None
-        if kind == "tenth" and validation is not None and self.calibrate:
-            show.remark(f"training without {len(validation):,} documents first, to see what scores mean")
-            validated = validate(self._fit(config, rest, show), validation, on_event=show.on_event)
-            show.remark(f"training on all {len(train):,} documents")
-        wall, cpu = time.perf_counter(), time.process_time()
-        model = self._fit(config, train, show)
-        report |= {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
-        if kind == "split" and validation is not None:
-            validated = validate(model, validation, on_event=show.on_event)
-        if validated is not None:
-            report["validation"] = {"kind": kind, **validated.to_dict()}
-            self._calibrate(model, validated, show)
-        report["trained"] = datetime.now(UTC).date().isoformat()
-        model.report_ |= report
-        model.save(self.model)
-        out.print(_summary(model, self.model, report, time.perf_counter() - begin))
-        out.print(f"the model: {self.model}   its card: {self.model / 'README.md'}", markup=False)
+        if isinstance(config, XTransformerConfig):
+            fit_transformer(self, config, preset, train, validation, out, show)
+        elif first_process():
+            fit_linear(self, config, preset, train, validation, out, show)
 
-    def _config(self) -> LinearTreeConfig:
+    def _with_options(self, config: Config, preset: str) -> Config:
         """The preset's settings with those of the command line on top."""
-        return load_preset(
-            self.preset,
-            matcher={"cost": self.cost},
-            ranker={"cost": self.cost, "negatives": self.negatives},
-            n_trees=self.n_trees,
-            beam=self.beam,
-            seed=self.seed,
-            threads=self.threads,
-        )
+        linear = isinstance(config, LinearTreeConfig)
+        for name in NEURAL_ONLY if linear else LINEAR_ONLY:
+            if getattr(self, name) not in (None, False):
+                own, other = ("X-Transformer", "linear trees") if linear else ("linear trees", "X-Transformer")
+                option = name.replace("_", "-")
+                raise UsageError(
+                    f"--{option} is an option of {own}, but the preset {preset} is of {other}; leave it out, or choose "
+                    "another preset"
+                )
+        options: dict[str, Any] = {
+            "ranker": {"cost": self.cost, "negatives": self.negatives},
+            "beam": self.beam,
+            "seed": self.seed,
+            "threads": self.threads,
+        }
+        if isinstance(config, LinearTreeConfig):
+            options |= {"matcher": {"cost": self.cost}, "n_trees": self.n_trees}
+            return changed(config, options, "the settings given")
+        if self.epochs is not None:
+            if not config.fine_tune:
+                raise UsageError(
+                    f"--epochs: the preset {preset} does not fine-tune; leave it out, or use x-transformer"
+                )
+            config = replace(config, matcher=replace(config.matcher, steps=None))
+        options |= {
+            "linear": {"cost": self.cost},
+            "encoder": {"name": self.encoder, "max_length": self.max_length},
+            "label_embedding": self.label_embedding,
+            "matcher": {"epochs": self.epochs, "device": self.device},
+            "hold_out": self.hold_out,
+            "calibrate": self.calibrate,
+        }
+        return changed(config, options, "the settings given")
+
+    def _choose(self, train: Dataset, show: Show) -> tuple[Config, str]:
+        """Settings for these data on this machine, told before the work begins."""
+        from labelwise.auto import Machine, Sizes, choose, estimate
+
+        machine, sizes = Machine.here(self.device, threads=self.threads), Sizes.of(train)
+        encoder: dict[str, Any] = {} if self.encoder is None else {"encoder": self.encoder}
+        choice = choose(sizes, machine=machine, max_length=self.max_length, threads=self.threads, **encoder)
+        config = self._with_options(choice.config, f"{choice.preset} (chosen by auto)")
+        for line in replace(choice, estimate=estimate(config, sizes, machine)).lines(machine):
+            self._say(line, show)
+        return config, f"auto: {choice.preset}"
+
+    def _plan(self, config: Config, train: Dataset, show: Show) -> None:
+        from labelwise.auto import Machine, Sizes, describe_plan
+
+        machine = Machine.here(self.device, threads=self.threads)
+        for line in describe_plan(self.preset, config, Sizes.of(train), machine):
+            self._say(line, show)
+
+    def _say(self, line: str, show: Show) -> None:
+        """A remark; for --dry-run it is the result."""
+        if self.dry_run and first_process():
+            Console(soft_wrap=True, highlight=False).print(line, markup=False)
+        else:
+            show.remark(line)
+
+    def _check_encoder(self, config: XTransformerConfig) -> None:
+        """Say before the work that there is no torch, or no encoder."""
+        import labelwise.features.encoder  # noqa: F401  # says what to install
+        from labelwise.features.pretrained import find_encoder
+
+        find_encoder(config.encoder.name)
 
     def _check_destination(self) -> None:
         """Say before the work that there will be no place for its result."""
         if self.model.is_file():
             raise UsageError(f"{self.model} is a file; give a folder to make")
-        if not self.model.is_dir() or not any(self.model.iterdir()):
+        if self.dry_run or not self.model.is_dir() or not any(self.model.iterdir()):
             return
         if not self.overwrite:
             raise UsageError(f"{self.model} exists already; choose another place, or pass --overwrite")
         try:
-            LinearTree.load(self.model, verify=False)
-        except StorageError as err:
-            raise UsageError(f"{self.model} is not empty and holds no model; it is not overwritten") from err
+            kind = read_description(self.model).get("kind")
+        except StorageError:
+            kind = None
+        if kind not in KINDS:
+            raise UsageError(f"{self.model} is not empty and holds no model; it is not overwritten")
 
     def _read(self, show: Show) -> tuple[Dataset, Dataset | None]:
         """The training split, and the validation split where there is one."""
@@ -142,63 +219,7 @@ class Train(Command):
         )
         return train, validation
 
-    def _set_aside(self, train: Dataset, config: LinearTreeConfig, show: Show) -> tuple[Dataset, Dataset | None]:
-        """A tenth of the training documents, unless that would be too few to learn anything from."""
-        if len(train) * TENTH >= MIN_DOCUMENTS:
-            rest, aside = split_validation(train, TENTH, seed=config.seed)
-            if len(aside) >= MIN_DOCUMENTS:
-                return rest, aside
-        show.remark(
-            f"there is no validation split, and a tenth of {len(train):,} documents is too few to calibrate on "
-            f"(fewer than {MIN_DOCUMENTS}): the model will give scores, no probabilities"
-        )
-        return train, None
 
-    def _tune(
-        self, config: LinearTreeConfig, train: Dataset, validation: Dataset, out: Console, show: Show
-    ) -> tuple[LinearTreeConfig, dict[str, Any]]:
-        from labelwise.tune import METRIC, tune
-
-        tuning = tune(config, train, validation, run_dir=self.run_dir, on_event=show.on_event)
-        out.print(tuning.table())
-        for sentence in tuning.explain():
-            out.print(sentence, markup=False)
-        return tuning.config, {"trials": len(tuning.trials), "metric": METRIC}
-
-    def _fit(self, config: LinearTreeConfig, train: Dataset, show: Show) -> LinearTree:
-        return LinearTree(config).fit(
-            read_documents(train), train.Y, label_names=train.labels, run_dir=self.run_dir, on_event=show.on_event
-        )
-
-    def _calibrate(self, model: LinearTree, validated: Validation, show: Show) -> None:
-        if not self.calibrate:
-            return
-        model.calibrator_ = validated.calibrator
-        if validated.reason is not None:
-            show.remark(f"the model gives scores, no probabilities: {validated.reason}")
-
-
-def _summary(model: LinearTree, path: Path, report: dict[str, Any], seconds: float) -> Table:
-    """What was trained, in a few lines."""
-    tree, n_trees = model.trees_[0].tree, len(model.trees_)
-    table = Table(title=f"{path.name}, trained on {report['data']}", title_style="bold", show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    table.add_row("documents", f"{model.report_['documents']:,}")
-    trees = f", in each of {n_trees} trees" if n_trees > 1 else ""
-    table.add_row("labels", f"{len(model.labels_):,} in {tree.n_clusters:,} clusters{trees}")
-    table.add_row("features", f"{model.n_features_:,}")
-    table.add_row("time", f"{report['seconds']:.1f} s, {report['cpu_seconds']:.1f} CPU s; {seconds:.1f} s in all")
-    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    table.add_row("size on disk", megabytes(size))
-    if "validation" in report:
-        found = report["validation"]
-        where = "the validation split" if found["kind"] == "split" else "a tenth of the data, held out"
-        scores = "  ".join(f"{name} {found['scores'][name]:.2f}" for name in ("P@1", "P@3", "P@5", "nDCG@5"))
-        table.add_row("validation", f"{scores}\n{found['documents']:,} documents: {where}")
-        if "tuning" in report:
-            table.add_row("", "they also chose the settings, so these figures flatter a little")
-        if model.calibrator_ is not None and found["calibration_error"] is not None:
-            table.add_row("calibration error", f"{found['calibration_error']:.2f} %")
-    table.add_row("answers", "probabilities" if model.calibrator_ is not None else "scores, not calibrated")
-    return table
+def first_process() -> bool:
+    """Whether this process is the only one, or the first that a launcher started; asked before torch is there."""
+    return int(os.environ.get("WORLD_SIZE", "1")) <= 1 or os.environ.get("RANK", "0") == "0"

@@ -1,7 +1,8 @@
 """Settings by name: the systems of the field as TOML files, and files of the user's own.
 
 A file holds fields of `LinearTreeConfig`, and those of its parts in tables: ``[tfidf]``, ``[index]``, ``[matcher]``,
-``[ranker]``. With ``model = "x-transformer"`` they are those of `XTransformerConfig`. What it leaves out is as by default.
+``[ranker]``. With ``model = "x-transformer"`` they are those of `XTransformerConfig`. What it leaves out is as by
+default.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ T = TypeVar("T")
 Config: TypeAlias = LinearTreeConfig | XTransformerConfig
 
 DEFAULT = "default"
+AUTO = "auto"
+"""Settings chosen for the data and the machine: see `labelwise.auto`."""
 _MODELS: dict[str, type[Config]] = {"linear-tree": LinearTreeConfig, "x-transformer": XTransformerConfig}
 _HERE = Path(__file__).parent
 
@@ -47,6 +50,8 @@ def load_preset(name: Path | str, **overrides: Any) -> Config:
         path = Path(name)
     elif name in preset_names():
         path = _HERE / f"{name}.toml"
+    elif name == AUTO:
+        raise UsageError("the preset auto looks at the data first; use labelwise.auto.choose(train).config")
     else:
         known = ", ".join(preset_names())
         raise UsageError(f"there is no preset {str(name)!r}; there are: {known}. A file of your own ends in .toml")
