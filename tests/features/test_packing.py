@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from transformers.modeling_utils import AttentionInterface
 
 from labelwise.config import EncoderConfig
+from labelwise.features import packing
 from labelwise.features.encoder import Encoder
 from labelwise.features.packing import make_packer
 from tests.features.tiny import ARCHITECTURES, write_model
@@ -126,19 +128,21 @@ def test_gradients_of_packed_and_padded_texts_are_the_same(load, kind, pooling):
     torch.testing.assert_close(packed, padded, atol=1e-5, rtol=1e-4)
 
 
-def test_a_model_that_ignores_our_attention_is_not_packed(load, monkeypatch):
-    """Small embeddings that hardly depend on the text would pass for equal if only numbers were compared."""
-    encoder = load("bert")
-    from transformers.modeling_utils import AttentionInterface
-
+@pytest.mark.parametrize("ours", [True, False])
+def test_texts_that_see_each_other_are_noticed_however_small_their_embeddings(load, monkeypatch, ours):
     def whole(module, query, key, value, mask, scaling=None, **kwargs):
         found = nn.functional.scaled_dot_product_attention(query, key, value, scale=scaling)
         return found.transpose(1, 2), None
 
-    register = AttentionInterface.register
-    monkeypatch.setattr(AttentionInterface, "register", lambda name, function: register(name, whole))
+    encoder = load("bert")
     norm = encoder.model.encoder.layer[-1].output.LayerNorm
     with torch.no_grad():
-        norm.weight.mul_(1e-5)
-        norm.bias.mul_(1e-5)
+        norm.weight.mul_(1e-6)
+        norm.bias.mul_(1e-6)
+    assert make_packer(encoder) is not None
+    if ours:
+        monkeypatch.setattr(packing, "packed_attention", whole)
+    else:  # the model does not ask our function at all
+        register = AttentionInterface.register
+        monkeypatch.setattr(AttentionInterface, "register", lambda name, function: register(name, whole))
     assert make_packer(encoder) is None

@@ -251,6 +251,24 @@ def test_after_going_back_the_loss_is_judged_by_what_it_was_there(bert, monkeypa
     assert history.restarts == ["the loss rose from 0.5 to 9 (step 60)"]
 
 
+@pytest.mark.parametrize(
+    ("losses", "steps"),
+    [
+        ([5.0, 9.0], [0]),  # worse than one answer for all: not worth going back to
+        ([1.0, 9.0], [6]),
+        ([1.0, 1.2, 9.0], [6]),  # on the way up already
+        ([1.0, 9.0, 9.0], [6, 0]),  # wrong again at once: the harm was done before
+        ([1.0, 9.0, 0.9, 9.0], [6, 12]),
+    ],
+)
+def test_training_goes_back_to_weights_that_had_learnt(bert, monkeypatch, losses, steps):
+    looks, events = iter([*losses, *[0.8] * 99]), []
+    monkeypatch.setattr(Step, "look", lambda self: (next(looks), 0.1, 0))
+    run(bert, epochs=6.0, on_event=lambda *event: events.append(event))
+    remarks = [values["text"] for name, values in events if name == "remark"]
+    assert [int(remark.partition("going back to step ")[2].split()[0]) for remark in remarks] == steps
+
+
 # ---------------------------------------------------------------------- memory
 
 
