@@ -30,7 +30,7 @@ from labelwise.presets import load_linear_preset, load_preset
 
 FINE_TUNING: dict[str, Any] = {
     "encoder": {"max_length": 32},
-    "matcher": {"steps": 48, "batch_size": 32},
+    "matcher": {"steps": 40, "batch_size": 32},
     "dense_weight": 1.0,  # not chosen: a third of the time
 }
 """X-Transformer for those who wait: about a third of an epoch, of titles."""
@@ -47,9 +47,9 @@ class Demo(Command):
 
     directory: Annotated[Path, Positional, arg(metavar="DIRECTORY")] = Path("demo-run")
     """Where the data, the picture and the results go. What an earlier demo left there is found again."""
-    products: int = 5_000
+    products: int = 4_000
     """Products to generate."""
-    queries: int = 1_200
+    queries: int = 1_000
     """Search queries, the labels, to generate."""
     encoder: str = "minilm"
     """What X-Transformer reads the titles with: minilm, a folder, or a hub name."""
