@@ -271,7 +271,7 @@ def restore(cls: type[T], values: Mapping[str, Any], path: Path | str) -> T:
     ready: dict[str, Any] = {}
     for name, value in values.items():
         kind: Any = kinds[name]
-        if dataclasses.is_dataclass(kind):
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
             ready[name] = restore(kind, value, path)
         else:
             ready[name] = tuple(value) if get_origin(kind) is tuple else value

@@ -177,7 +177,8 @@ def choose_ranker(
     inputs, Y, M = train
     best: tuple[float, Ranker] | None = None
     trials: list[dict[str, Any]] = []
-    weights = weights if inputs.E is not None and inputs.X is not None else weights[:1]
+    if inputs.E is None or inputs.X is None:  # nothing to weigh against
+        weights = [1.0]
     with Task(on_event, "choosing the ranker", total=len(weights), unit="trials") as task:
         for weight in weights:
             options: dict[str, Any] = {"seed": seed, "threads": threads, "on_event": on_event}
