@@ -7,6 +7,7 @@ import pytest
 from labelwise import convert, generate_shop, write_shop
 from labelwise.cli import main
 from labelwise.model import LinearTree
+from tests.features.tiny import write_model
 
 
 class Result:
@@ -81,3 +82,9 @@ def plain_model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plain") / "plain"
     LinearTree().fit(train.texts, train.Y, label_names=train.labels).save(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory):
+    """A tiny encoder with random weights."""
+    return write_model(tmp_path_factory.mktemp("encoder") / "tiny", "bert")

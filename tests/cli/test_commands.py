@@ -146,28 +146,34 @@ def test_evaluate_tells_what_is_no_model(labelwise, shop, model, shop_features):
     assert "the model was fitted on texts, but the data have only features" in result.err
 
 
-def test_demo_twice_and_its_runs(labelwise, tmp_path):
-    arguments = ("demo", tmp_path / "demo", "--products", 1000, "--queries", 500)
+def test_demo_twice_and_its_runs(labelwise, encoder, tmp_path):
+    arguments = ("demo", tmp_path / "demo", "--products", 1000, "--queries", 500, "--encoder", encoder)
     first = labelwise(*arguments)
     assert first.code == 0
     assert "no product, brand or query is real" in first.out
     assert "PSP" in first.out
-    assert first.out.count("suggested: ") == first.out.count("led there: ") == 3
+    assert "Parabel and X-Transformer on the test products" in first.out
+    assert first.out.count("suggested: ") == 6
+    assert first.out.count("led there: ") == 3
     assert (tmp_path / "demo" / "label-tail.png").is_file()
-    assert labelwise("evaluate", tmp_path / "demo" / "model", next((tmp_path / "demo").glob("shop-*"))).code == 0
+    data = next((tmp_path / "demo").glob("shop-*"))
+    for model in ("model", "x-transformer"):
+        assert labelwise("evaluate", tmp_path / "demo" / model, data, "--bootstrap", 0).code == 0
     second = labelwise(*arguments)
-    assert "found in the run directory" in second.err
+    assert "matcher: found in the run directory" in second.err
     listing = labelwise("runs", tmp_path / "demo" / "run")
     assert "tfidf" in listing.out
     stages = json.loads(labelwise("runs", tmp_path / "demo" / "run", "--json").out)["stages"]
-    assert [(stage["name"], stage["n_runs"]) for stage in stages] == [("tfidf", 2), *[("tree", 2)] * 3]
-    assert "0 results" in labelwise("runs", tmp_path / "demo" / "run", "--prune").out
+    names = ["tfidf", "tree", "tree", "tree", "tokens", "embeddings", "tokens", "embeddings", "index", "matcher"]
+    assert sorted(stage["name"] for stage in stages) == sorted(names)
+    assert {stage["n_runs"] for stage in stages if stage["name"] == "tfidf"} == {4}  # the two models share it
+    assert "removed tfidf-" not in labelwise("runs", tmp_path / "demo" / "run", "--prune", "--keep", 4).err
     result = labelwise("runs", tmp_path / "demo" / "run", "--prune", "--keep", 0)
-    assert result.out.startswith("4 results")
+    assert result.out.startswith("10 results")
     assert "removed tfidf-" in result.err
 
 
-def test_a_tiny_demo_has_scores_only(labelwise, tmp_path):
-    result = labelwise("demo", tmp_path / "demo", "--products", 300, "--queries", 100)
+def test_a_tiny_demo_has_scores_only(labelwise, encoder, tmp_path):
+    result = labelwise("demo", tmp_path / "demo", "--products", 300, "--queries", 100, "--encoder", encoder)
     assert result.code == 0
     assert "scores, no probabilities: only" in result.err

@@ -51,3 +51,25 @@ def test_run_directory_events_are_told():
         "waiting for tfidf: another process is computing it",
         "tfidf: found in the run directory, made in 2.5 s before",
     ]
+
+
+def points(show, *, terminal):
+    show.console = Console(file=io.StringIO(), force_terminal=terminal, width=200, color_system=None)
+    with show:
+        show.on_event("remark", {"text": "out of [memory]"})
+        show.on_event("matcher", {"step": 0, "recall": 81.234})
+        show.on_event("matcher", {"step": 20, "loss": 2.94938, "rate": 5.8333e-5})
+        show.on_event("matcher", {"step": 1200, "recall": 90.0})
+    return show.console.file.getvalue()
+
+
+def test_points_of_the_training_curve_are_told_now_and_then(monkeypatch):
+    told = points(Show(), terminal=False)
+    assert told == "out of [memory]\nstep 0: 81.2 % of the held-out documents' clusters found\n"
+    assert "step 1,200: 90.0 %" in points(Show(), terminal=True)  # seldom enough, and worth a line
+    assert points(Show(quiet=True), terminal=False) == ""
+    monkeypatch.setattr(module, "SECONDS_BETWEEN_LINES", 0)
+    assert points(Show(), terminal=False).splitlines()[2:] == [
+        "step 20: loss 2.949, learning rate 5.8e-05",
+        "step 1,200: 90.0 % of the held-out documents' clusters found",
+    ]

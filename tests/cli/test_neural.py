@@ -1,0 +1,211 @@
+"""The commands with models that have an encoder: train, predict, evaluate, auto, and several processes."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from labelwise import auto, load_model
+from labelwise.auto import Machine
+from labelwise.cli import main
+from labelwise.errors import MissingExtraError
+from labelwise.transformer import XTransformer
+
+GB = 10**9
+
+
+@pytest.fixture(scope="session")
+def settings(encoder, tmp_path_factory):
+    """A file of settings that trains in a moment."""
+    file = tmp_path_factory.mktemp("settings") / "short.toml"
+    file.write_text(
+        f'model = "x-transformer"\ndense_weight = 1.0\n[encoder]\nname = "{encoder.as_posix()}"\nmax_length = 16\n'
+        "[matcher]\nsteps = 4\nbatch_size = 32\n",
+        encoding="utf-8",
+    )
+    return file
+
+
+@pytest.fixture(scope="session")
+def neural_model(settings, shop, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("neural") / "neural"
+    with pytest.raises(SystemExit) as ended:
+        main(["train", str(shop), str(folder), "--preset", str(settings), "--quiet"])
+    assert ended.value.code == 0
+    return folder
+
+
+def test_train(labelwise, shop, settings, tmp_path):
+    options = ("--preset", settings, "--hold-out", 0.1, "--label-embedding", "pifa-tfidf", "--device", "cpu")
+    result = labelwise("train", shop, tmp_path / "model", *options, "--beam", 3, "--seed", 5, "--cost", 0.5)
+    assert result.code == 0
+    for row in ("500 in 8 clusters by pifa-tfidf", "tiny, 16 tokens of a text", "true clusters found", "P@1 "):
+        assert row in result.out
+    for row in ("scores combined by", "size on disk", "10 % of the data, held out", "probabilities", "CPU s"):
+        assert row in result.out
+    assert "before the ranker saw them" not in result.out
+    assert "training without" not in result.err  # once is enough
+    assert "clusters found" in result.err
+    model = load_model(tmp_path / "model")
+    assert isinstance(model, XTransformer)
+    config = model.config
+    assert (config.beam, config.seed, config.hold_out, config.ranker.cost) == (3, 5, 0.1, 0.5)
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert "| preset | short.toml |" in card
+    assert "training documents that chose these" in card
+
+
+def test_train_with_a_validation_split(labelwise, shop, encoder, tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    lines = (shop / "train.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "train.jsonl").write_text("".join(lines[:-100]), encoding="utf-8")
+    (folder / "validation.jsonl").write_text("".join(lines[-100:]), encoding="utf-8")
+    options = ("--preset", "hybrid", "--encoder", encoder, "--max-length", 16)
+    result = labelwise("train", folder, tmp_path / "model", *options)
+    assert result.code == 0
+    assert "100 documents: the validation split" in result.out
+    assert "as it was pretrained" in result.out
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert "Measured on 100 documents, the validation split" in card
+    assert "Settings were chosen by the mean of P@1, P@3 and P@5 on the same documents, the best of" in card
+    result = labelwise("train", folder, tmp_path / "model", *options, "--no-calibrate", "--overwrite")
+    assert "scores, not calibrated" in result.out
+    assert load_model(tmp_path / "model").calibrator_ is None
+
+
+def test_too_few_documents_to_calibrate(labelwise, data, settings, tmp_path):
+    result = labelwise("train", data, tmp_path / "model", "--preset", settings, "--hold-out", 0.2)
+    assert result.code == 0
+    assert "too few held-out documents to calibrate on" in result.err
+
+
+def test_epochs_stand_in_for_a_presets_steps(labelwise, shop, settings, tmp_path):
+    result = labelwise("train", shop, tmp_path / "model", "--preset", settings, "--epochs", 0.2)
+    assert result.code == 0
+    matcher = load_model(tmp_path / "model").config.matcher
+    assert (matcher.steps, matcher.epochs) == (None, 0.2)
+
+
+def test_predict_and_evaluate(labelwise, shop, neural_model, model, tmp_path):
+    (tmp_path / "texts.txt").write_text("a mirror for the bathroom\n\n", encoding="utf-8")
+    result = labelwise("predict", neural_model, tmp_path / "texts.txt", "--top-k", 2, "--threads", 1)
+    assert result.code == 0
+    assert len(result.out.splitlines()) == 2
+    result = labelwise("evaluate", neural_model, shop, "--json", "--bootstrap", 0, "--against", model)
+    printed = json.loads(result.out)
+    assert printed["evaluation"]["scores"]["P@1"]["value"] > 50
+    assert "P@1" in printed["comparison"]["differences"]
+
+
+def test_features_are_not_enough(labelwise, shop_features, neural_model, settings, tmp_path):
+    result = labelwise("train", shop_features, tmp_path / "model", "--preset", settings)
+    assert (result.code, result.err.count("\n")) == (1, 1)
+    assert "short.toml reads texts, and these data have only features; use a linear preset" in result.err
+    result = labelwise("evaluate", neural_model, shop_features)
+    assert (result.code, "the model reads texts, but the data have only features" in result.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (
+            ("--preset", "parabel", "--epochs", 3),
+            "--epochs is an option of X-Transformer, but the preset parabel is of",
+        ),
+        (("--encoder", "minilm"), "--encoder is an option of X-Transformer, but the preset default is of linear trees"),
+        (("--hold-out", 0.1), "--hold-out is an option of X-Transformer"),
+        (("--preset", "hybrid", "--tune"), "--tune is an option of linear trees, but the preset hybrid is of X-Trans"),
+        (("--preset", "x-transformer", "--n-trees", 2), "--n-trees is an option of linear trees"),
+        (("--preset", "hybrid", "--epochs", 2), "hybrid does not fine-tune"),
+        (("--preset", "hybrid", "--encoder", "./none"), "there is no folder ./none"),
+    ],
+)
+def test_options_of_the_other_kind_are_refused_before_anything_is_read(labelwise, data, tmp_path, options, complaint):
+    result = labelwise("train", tmp_path / "not there", tmp_path / "model", *options)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert complaint in result.err
+
+
+def test_without_torch_it_says_what_to_install(labelwise, data, tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "labelwise.features.encoder", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    result = labelwise("train", data, tmp_path / "model", "--preset", "hybrid")
+    assert result.code == 2
+    assert "pip install 'labelwise[neural]'" in result.err
+
+
+@pytest.mark.parametrize("preset", ["default", "parabel", "hybrid", "eurlex-4k", "auto"])
+def test_a_dry_run_only_tells(labelwise, shop, tmp_path, preset):
+    result = labelwise("train", shop, tmp_path / "model", "--preset", preset, "--dry-run", "--quiet")
+    assert result.code == 0
+    assert "rough figures" in result.out
+    assert preset in result.out
+    assert not (tmp_path / "model").exists()
+
+
+def test_auto(labelwise, shop, shop_features, encoder, tmp_path, monkeypatch):
+    monkeypatch.setattr(auto.Machine, "here", lambda *_, **__: Machine(cores=4, memory=9 * GB))
+    result = labelwise("train", shop, tmp_path / "a", "--preset", "auto", "--encoder", encoder)
+    assert result.code == 0
+    assert result.err.startswith("auto: hybrid\nno GPU to fine-tune on, but 4 cores embed the texts in about 1 s\n")
+    assert "500 labels in 8 clusters" in result.err
+    assert "rough figures" in result.err
+    assert "| preset | auto: hybrid |" in (tmp_path / "a" / "README.md").read_text(encoding="utf-8")
+    assert load_model(tmp_path / "a").config.encoder.max_length == 32
+    result = labelwise("train", shop_features, tmp_path / "b", "--preset", "auto", "--no-calibrate")
+    assert result.code == 0
+    assert "auto: default\nthe data have features and no texts\n" in result.err
+    result = labelwise("train", shop_features, tmp_path / "c", "--preset", "auto", "--epochs", 3)
+    assert (result.code, "the preset default (chosen by auto) is of linear trees" in result.err) == (2, True)
+    gpu = Machine(cores=4, memory=9 * GB, gpu="pretended", gpu_memory=9 * GB)
+    monkeypatch.setattr(auto.Machine, "here", lambda *_, **__: gpu)
+    result = labelwise("train", shop, tmp_path / "d", "--preset", "auto", "--dry-run", "--epochs", 3)
+    assert result.out.startswith("auto: x-transformer\nthere is a GPU to fine-tune on: pretended, 9.0 GB free\n")
+
+
+def test_other_processes_are_silent(labelwise, shop, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    for options in (("--no-calibrate",), ("--cost", "-1"), ("--dry-run",), ("--epochs", "2")):
+        result = labelwise("train", shop, tmp_path / "model", *options)
+        assert (result.out, result.err) == ("", "")
+        assert result.code == (2 if "--epochs" in options else 0)
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.slow
+def test_several_processes_train_together(shop, settings, tmp_path):
+    launch = [
+        sys.executable,
+        "-m",
+        "accelerate.commands.launch",
+        "--cpu",
+        "--num_processes",
+        "2",
+        "--num_machines",
+        "1",
+    ]
+    launch += ["--mixed_precision", "no", "--dynamo_backend", "no", "-m", "labelwise"]
+    train = ["train", str(shop), str(tmp_path / "model"), "--preset", str(settings), "--run-dir", str(tmp_path / "run")]
+    for overwrite in ([], ["--overwrite"]):  # trained, then found
+        result = subprocess.run(
+            [*launch, *train, *overwrite], capture_output=True, text=True, timeout=300, check=False, env={**os.environ}
+        )
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.count("the model: ") == 1
+        assert load_model(tmp_path / "model").predict(["a mirror"], top_k=1)[0]
+
+
+def test_a_demo_without_an_encoder_shows_parabel_alone(labelwise, tmp_path, monkeypatch):
+    def missing(name):
+        raise MissingExtraError("encoders need torch, which is not installed; run: pip install 'labelwise[neural]'")
+
+    monkeypatch.setattr("labelwise.features.pretrained.find_encoder", missing)
+    result = labelwise("demo", tmp_path / "demo", "--products", 300, "--queries", 100)
+    assert result.code == 0
+    assert "no X-Transformer, Parabel alone: encoders need torch" in result.err
+    assert "Parabel on the test products" in result.out
+    assert result.out.count("suggested: ") == 3
