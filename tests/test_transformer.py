@@ -70,18 +70,17 @@ def test_labels_with_probabilities(model, shop):
 
 def test_what_it_tells_of_itself(model):
     report = model.report_
-    assert (report["documents"], report["held_out"]["documents"], report["held_out"]["share"]) == (630, 94, 0.15)
-    assert "validation" not in report
+    told = report["validation"]
+    assert (report["documents"], told["documents"], told["kind"], told["share"]) == (630, 94, "share", 0.15)
     assert list(report["recall"]) == [1, 5, 10]
     assert 0 < report["recall"][1] <= report["recall"][5] <= report["recall"][10] <= 100
     best = max(report["trials"], key=lambda trial: np.mean(trial["precisions"]))
     assert report["chosen"] == {name: best[name] for name in ("dense_weight", "combine", "matcher_weight")}
-    scores = [report["held_out"]["scores"][f"P@{k}"] for k in (1, 3, 5)]
+    scores = [report["validation"]["scores"][f"P@{k}"] for k in (1, 3, 5)]
     assert scores == pytest.approx(best["precisions"])
     facts = dict(model.facts())
     assert facts["labels"] == "150 in 4 clusters by pifa-neural"
     assert facts["encoder"] == "tiny, 16 tokens of a text, fine-tuned on the clusters"
-    assert "94 training documents" in facts["before the ranker saw them"]
     assert model.title() == "X-Transformer (tiny)"
 
 
@@ -119,8 +118,8 @@ def test_validation_documents_of_ones_own(shop, settings):
     strange = replace(validation, labels=[*validation.labels[:-1], "never seen"], label_texts=None)
     model = fitted(settings(), train, validation=strange)
     assert model.report_["documents"] == len(train)
-    assert "held_out" not in model.report_
     told = model.report_["validation"]
+    assert told["kind"] == "split"
     assert (told["kind"], told["documents"]) == ("split", len(validation))
     assert model.calibrator_ is not None
     assert model.calibrator_.n_docs == len(validation)
@@ -135,7 +134,7 @@ def test_held_out_documents_choose_as_given_ones_do(shop, settings):
     rest, aside = split_rows(train.Y, config.hold_out, seed=config.seed)
     whole = fitted(config, train)
     given = fitted(config, train.take(rest), validation=train.take(aside))
-    assert whole.report_["held_out"]["documents"] == given.report_["validation"]["documents"] == len(aside)
+    assert whole.report_["validation"]["documents"] == given.report_["validation"]["documents"] == len(aside)
     assert whole.report_["documents"] == len(train) > given.report_["documents"]
     texts = train.take(aside).texts
     learnt, unseen = (precision_at_k(train.Y[aside], model.predict(texts, top_k=1), k=1) for model in (whole, given))
@@ -146,14 +145,14 @@ def test_nothing_held_out(shop, settings):
     model = fitted(settings("hybrid", hold_out=0.0), shop["train"])
     assert model.calibrator_ is None
     assert model.report_["chosen"]["combine"] == "l3-hinge"
-    assert "held_out" not in model.report_
+    assert "validation" not in model.report_
     assert precision_at_k(shop["test"].Y, model.predict(shop["test"].texts), k=1) > 50
 
 
 def test_too_few_documents_to_calibrate(shop, settings):
     model = fitted(settings("hybrid", hold_out=0.03), shop["train"])
     assert model.calibrator_ is None
-    assert model.report_["held_out"]["documents"] == 19
+    assert model.report_["validation"]["documents"] == 19
     assert fitted(settings("hybrid", calibrate=False), shop["train"]).calibrator_ is None
 
 

@@ -95,7 +95,7 @@ class Stages:
             {"encoder": config.encoder, "texts": texts},
             lambda: encoder.tokenize(texts, threads=config.threads, on_event=hook),
             TokenStore.save,
-            _writable_tokens,
+            TokenStore.load,
         )
         E = self._kept(
             "embeddings",
@@ -255,9 +255,3 @@ class Stages:
         if launched is not None:
             return str(launched)
         return wanted or ("cuda" if torch.cuda.is_available() else None)
-
-
-def _writable_tokens(path: Path) -> TokenStore:
-    """Tokens from a file, but for their places, which torch would complain of as long as they are mapped."""
-    mapped = TokenStore.load(path)
-    return TokenStore(mapped.tokens, np.array(mapped.indptr))

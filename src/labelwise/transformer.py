@@ -36,7 +36,6 @@ from labelwise.types import Csr, OnEvent
 from labelwise.validation import TOP_K, measure
 
 RECALL_AT = (1, 5, 10, 20)
-HELD_OUT_FACT = "before the ranker saw them"
 
 
 class XTransformer(Model):
@@ -183,10 +182,8 @@ class XTransformer(Model):
             "trials": trials,
             "tuning": {"trials": len(trials), "metric": "the mean of P@1, P@3 and P@5"},
         }
-        if aside is None:
-            report["validation"] = {"kind": "split", **measured.to_dict()}
-        else:
-            report["held_out"] = {"share": config.hold_out, **measured.to_dict()}
+        kind = {"kind": "split"} if aside is None else {"kind": "share", "share": config.hold_out}
+        report["validation"] = {**kind, **measured.to_dict()}
         if aside is not None:  # all is chosen: the documents that chose it are learnt from too
             ranker = Ranker.fit(everything, Y, M, tree.clusters, config.ranker, **report["chosen"], **options)
         return ranker, measured.calibrator if config.calibrate else None, report
@@ -245,11 +242,6 @@ class XTransformer(Model):
             chosen = report["chosen"]
             weights = f"weights: embedding {chosen['dense_weight']:g}, cluster {chosen['matcher_weight']:g}"
             yield "scores combined by", f"{chosen['combine']}; {weights}"
-        if "held_out" in report:
-            held = report["held_out"]
-            scores = ", ".join(f"{name} {held['scores'][name]:.2f}" for name in ("P@1", "P@3", "P@5"))
-            kept = f"{held['documents']:,} training documents that chose these and that the encoder did not learn from"
-            yield HELD_OUT_FACT, f"{scores} on {kept}"
 
     # ------------------------------------------------------------------ keeping
 

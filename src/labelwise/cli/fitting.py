@@ -23,7 +23,6 @@ from labelwise.validation import Validation, read_documents, validate
 
 if TYPE_CHECKING:
     from labelwise.cli.train import Train
-    from labelwise.transformer import XTransformer
 
 TENTH = 0.1
 """Share of the training documents that is set aside where there is no validation split."""
@@ -164,15 +163,7 @@ def fit_transformer(
     model.report_ |= {"data": command.data.resolve().name, "preset": preset, **clock.trained()}
     if command.calibrate and model.calibrator_ is None:
         show.remark("there were too few held-out documents to calibrate on: the model gives scores, no probabilities")
-    _finish(command, model, clock, _transformer_rows(model), out)
-
-
-def _transformer_rows(model: XTransformer) -> Iterator[tuple[str, str]]:
-    from labelwise.transformer import HELD_OUT_FACT
-
-    for name, text in model.facts():
-        if name != HELD_OUT_FACT:  # it has a row of its own
-            yield name, text
+    _finish(command, model, clock, model.facts(), out)
 
 
 # ---------------------------------------------------------------------- both
@@ -197,7 +188,7 @@ def _summary(model: Model, path: Path, rows: Iterator[tuple[str, str]], seconds:
     table.add_row("time", f"{report['seconds']:.1f} s, {report['cpu_seconds']:.1f} CPU s; {seconds:.1f} s in all")
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     table.add_row("size on disk", megabytes(size))
-    found = report.get("validation") or report.get("held_out")
+    found = report.get("validation")
     if found is not None:
         scores = "  ".join(f"{name} {found['scores'][name]:.2f}" for name in ("P@1", "P@3", "P@5", "nDCG@5"))
         table.add_row("validation", f"{scores}\n{found['documents']:,} documents: {_where(found)}")

@@ -44,7 +44,7 @@ class Corpus:
         self.lengths: npt.NDArray[Any] = np.asarray(store.lengths)
         self.longest = int(self.lengths.max(initial=1))
         self._tokens = torch.from_numpy(np.asarray(store.tokens).astype(np.int32)).to(device)
-        self._starts = torch.from_numpy(np.asarray(store.indptr[:-1], np.int64)).to(device)
+        self._starts = torch.from_numpy(np.array(store.indptr[:-1], np.int64)).to(device)
         self._lengths = torch.from_numpy(self.lengths.astype(np.int64)).to(device)
         self._clusters = None if M is None else _padded(M).to(device)
         self.n_clusters = 0 if M is None else int(M.shape[1])
