@@ -54,7 +54,7 @@ def test_train(labelwise, shop, settings, tmp_path):
     assert (config.beam, config.seed, config.hold_out, config.ranker.cost) == (3, 5, 0.1, 0.5)
     card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     assert "| preset | short.toml |" in card
-    assert "training documents that chose these" in card
+    assert "a share of the training documents, set aside" in card
 
 
 def test_train_with_a_validation_split(labelwise, shop, encoder, tmp_path):

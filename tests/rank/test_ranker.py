@@ -196,5 +196,5 @@ def test_where_there_is_one_kind_of_features_no_weight_is_chosen(data):
     ranker, trials = choose_ranker(
         (alone, Y, M), (alone, Y), CLUSTERS, CONFIG, weights=(0.5, 1.0, 2.0), combines=COMBINES[:2]
     )
-    assert ranker.dense_weight == 0.5
+    assert ranker.dense_weight == 1
     assert len(trials) == 2
