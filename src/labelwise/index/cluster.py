@@ -10,11 +10,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise.config import IndexConfig
+from labelwise.engine.memory import give_back_large_arrays
 from labelwise.engine.threads import available_cores
 from labelwise.errors import DataError, UsageError
 from labelwise.index.balanced import balanced_clusters
 from labelwise.index.kmeans import kmeans_tree
-from labelwise.index.memory import give_back_large_arrays
 from labelwise.index.rows import Rows
 from labelwise.index.tree import Tree
 from labelwise.types import Csr, Ints, OnEvent

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelwise.engine.memory import give_back_large_arrays
 from labelwise.engine.threads import map_in_order
 from labelwise.errors import DataError, UsageError
-from labelwise.index.memory import give_back_large_arrays
 from labelwise.kernels.embed import sum_rows
 from labelwise.types import Csr
 
