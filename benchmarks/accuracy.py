@@ -146,7 +146,7 @@ def settings(system: str, name: str, options: argparse.Namespace) -> XTransforme
 
 def recalls(model: XTransformer, system: str, train: object, test: object) -> dict[str, dict[str, float]]:
     """Recall of the true clusters of test documents; for the frozen matcher also that of tf-idf alone."""
-    encoder = model.matcher_.network_.encoder if system == "x-transformer" else model.matcher_.encoder_
+    encoder = model.matcher_.encoder_
     X = model.tfidf_.transform(test.texts)
     tree = model.tree_
     M = teacher_forcing(test.Y[:, : len(model.labels_)], tree.clusters, tree.n_clusters)

@@ -9,11 +9,14 @@ from typing import Any, ClassVar, Self
 
 from labelwise import storage
 from labelwise.calibrate import Calibrator
+from labelwise.config import TfidfConfig
 from labelwise.data import Dataset
 from labelwise.data.names import label_list
 from labelwise.errors import StorageError, UsageError
+from labelwise.features.tfidf import Tfidf
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import at_least
+from labelwise.run import RunDirectory, kept
 from labelwise.types import Csr, OnEvent
 
 CALIBRATED_ON = 20
@@ -104,6 +107,20 @@ class Model(ABC):
         self.labels_, self.report_ = names, about.get("report", {})
         calibration = path / "calibration.json"
         self.calibrator_ = Calibrator.load(calibration) if calibration.is_file() else None
+
+
+def fit_tfidf(
+    config: TfidfConfig, texts: list[str], run: RunDirectory | None, *, on_event: OnEvent | None = None
+) -> Tfidf:
+    """The vocabulary of the training texts: the first stage of every model on texts, found again by all of them."""
+    return kept(
+        run,
+        "tfidf",
+        {"config": config, "texts": texts},
+        lambda: Tfidf(config).fit(texts, on_event=on_event),
+        Tfidf.save,
+        Tfidf.load,
+    )
 
 
 def load_model(path: Path | str, *, verify: bool = True) -> Model:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelwise import storage
-from labelwise.base import Model, check_fitted
+from labelwise.base import Model, check_fitted, fit_tfidf
 from labelwise.card import render_card
 from labelwise.config import LinearTreeConfig
 from labelwise.data import Dataset
@@ -25,7 +25,7 @@ from labelwise.rank.linear import Features
 from labelwise.rank.neighbours import NeighbourSearch
 from labelwise.rank.predict import BeamSearch
 from labelwise.rank.tree import TrainedTree, train_tree
-from labelwise.run import RunDirectory
+from labelwise.run import RunDirectory, kept
 from labelwise.targets import canonical, targets
 from labelwise.types import Csr, OnEvent
 
@@ -91,15 +91,11 @@ class LinearTree(Model):
                 tree = build_tree(embedded(), index, on_event=hook)  # let go of before the models are trained
                 return train_tree(features, Y, tree, config, seed=seed, on_event=hook)
 
-            def kept(seed: int) -> TrainedTree:
-                if run is None:
-                    return train(seed)
+            def found(seed: int) -> TrainedTree:
                 inputs = {"config": replace(config, n_trees=1, seed=seed), "X": X, "Y": Y}
-                return run.stage(
-                    "tree", inputs=inputs, compute=partial(train, seed), save=TrainedTree.save, load=TrainedTree.load
-                )
+                return kept(run, "tree", inputs, partial(train, seed), TrainedTree.save, TrainedTree.load)
 
-            trees = tuple(kept(config.seed + number) for number in range(config.n_trees))
+            trees = tuple(found(config.seed + number) for number in range(config.n_trees))
             # Nothing of an earlier fit is touched before all is trained.
             self.tfidf_, self.labels_, self.trees_, self.n_features_ = tfidf, labels, trees, X.shape[1]
             self.calibrator_ = None
@@ -119,13 +115,7 @@ class LinearTree(Model):
             tfidf = Tfidf(config)
             return tfidf, tfidf.fit_transform(texts_or_X, on_event=on_event)
         texts = list(texts_or_X)
-        tfidf = run.stage(
-            "tfidf",
-            inputs={"config": config, "texts": texts},
-            compute=lambda: Tfidf(config).fit(texts, on_event=on_event),
-            save=Tfidf.save,
-            load=Tfidf.load,
-        )
+        tfidf = fit_tfidf(config, texts, run, on_event=on_event)
         return tfidf, tfidf.transform(texts, on_event=on_event)
 
     # ------------------------------------------------------------------ using

@@ -274,3 +274,17 @@ def _size(folder: Path) -> int:
 
 def _files(folder: Path) -> Iterator[Path]:
     return (file for file in folder.rglob("*") if file.is_file())
+
+
+def kept(
+    run: RunDirectory | None,
+    name: str,
+    inputs: Mapping[str, Any],
+    compute: Callable[[], T],
+    save: Callable[[T, Path], None],
+    load: Callable[[Path], T],
+) -> T:
+    """A stage's result: from the run directory where there is one (`RunDirectory.stage`), computed otherwise."""
+    if run is None:
+        return compute()
+    return run.stage(name, inputs=inputs, compute=compute, save=save, load=load)

@@ -19,12 +19,14 @@ from labelwise.features.encoder import Encoder
 from labelwise.features.tfidf import Tfidf
 from labelwise.features.tokens import TokenStore
 from labelwise.index import Tree, build_tree, embed_labels
+from labelwise.index.embed import unit_rows
 from labelwise.match.frozen import FrozenMatcher
-from labelwise.match.matcher import Documents, Matcher, unit_rows
+from labelwise.match.matcher import Documents, Matcher
 from labelwise.match.processes import joined, local_device
+from labelwise.match.start import fold_of
 from labelwise.rank.negatives import teacher_forcing
 from labelwise.rank.ranker import Inputs
-from labelwise.run import RunDirectory
+from labelwise.run import RunDirectory, kept
 from labelwise.types import Csr, OnEvent
 
 T = TypeVar("T")
@@ -64,40 +66,19 @@ class Stages:
     def __init__(self, config: XTransformerConfig, run: RunDirectory | None, on_event: OnEvent | None) -> None:
         self.config, self.run, self.on_event = config, run, on_event
 
-    def _kept(
-        self,
-        name: str,
-        inputs: Mapping[str, Any],
-        compute: Callable[[], T],
-        save: Callable[[T, Path], None],
-        load: Callable[[Path], T],
-    ) -> T:
-        if self.run is None:
-            return compute()
-        return self.run.stage(name, inputs=inputs, compute=compute, save=save, load=load)
-
-    def tfidf(self, texts: list[str]) -> Tfidf:
-        """The vocabulary of the training texts; the same stage as LinearTree's."""
-        config = replace(self.config.tfidf, threads=self.config.threads)
-        return self._kept(
-            "tfidf",
-            {"config": config, "texts": texts},
-            lambda: Tfidf(config).fit(texts, on_event=self.on_event),
-            Tfidf.save,
-            Tfidf.load,
-        )
-
     def part(self, tfidf: Tfidf, encoder: Encoder, texts: list[str], Y: Csr) -> Part:
         """Texts as tf-idf, tokens and pretrained embeddings."""
         config, hook = self.config, self.on_event
-        tokens = self._kept(
+        tokens = kept(
+            self.run,
             "tokens",
             {"encoder": config.encoder, "texts": texts},
             lambda: encoder.tokenize(texts, threads=config.threads, on_event=hook),
             TokenStore.save,
             TokenStore.load,
         )
-        E = self._kept(
+        E = kept(
+            self.run,
             "embeddings",
             {"encoder": config.encoder, "tokens": tokens.tokens, "indptr": tokens.indptr},
             lambda: encoder.embed(tokens, device=self.device(), on_event=hook),
@@ -130,13 +111,13 @@ class Stages:
             tree = build_tree(Z, index, on_event=self.on_event)
             return tree.collapse(*range(1, tree.depth - 1)) if tree.depth > 2 else tree
 
-        return self._kept("index", inputs, compute, Tree.save, Tree.load)
+        return kept(self.run, "index", inputs, compute, Tree.save, Tree.load)
 
     def matcher(self, encoder: Encoder, learn: Part, tree: Tree, judge: Part | None) -> Matcher | FrozenMatcher:
         """g, fine-tuned or frozen. Of several processes this is for the first; the others `take_part`."""
         work, processes = self._matching(encoder, learn, tree, judge), joined()
         if processes.count == 1 or not self.config.fine_tune:
-            return self._kept(*work)  # type: ignore[no-any-return]  # one of the two
+            return kept(self.run, *work)  # type: ignore[no-any-return]  # one of the two
         device, called = local_device() or torch.device("cpu"), False
 
         def together() -> Any:
@@ -145,7 +126,7 @@ class Stages:
             processes.agree(1.0, device)
             return work.compute()
 
-        found = self._kept(*work._replace(compute=together))
+        found = kept(self.run, *work._replace(compute=together))
         if not called:  # it was in the run directory: the others wait to be told
             processes.agree(0.0, device)
         return found  # type: ignore[no-any-return]  # as above
@@ -216,12 +197,7 @@ class Stages:
         E, found = matcher.match(part.documents, **options)
         if tree is not None and config.matcher.negatives_from == "out-of-fold":
             found = self._unseen_clusters(part, tree)
-        return self.ranker_inputs(part.documents.X, E, found)
-
-    def ranker_inputs(self, X: Csr, E: npt.NDArray[np.float32], found: Csr) -> Inputs:
-        """The features that the configuration wants the ranker to see."""
-        kinds = self.config.features
-        return Inputs(None if kinds == "neural" else X, None if kinds == "tfidf" else unit_rows(E), found)
+        return Inputs.of(config.features, part.documents.X, E, found)
 
     def _unseen_clusters(self, part: Part, tree: Tree) -> Csr:
         """The best clusters of each document by matchers that did not see it."""
@@ -243,7 +219,7 @@ class Stages:
 
     def _folds(self, part: Part) -> list[npt.NDArray[np.int64]]:
         folds = self.config.matcher.folds
-        fold = np.random.default_rng([self.config.seed, folds]).permutation(len(part)) % folds
+        fold = fold_of(len(part), folds, self.config.seed)
         return [np.flatnonzero(fold == number) for number in range(folds)]
 
     def device(self) -> str | None:

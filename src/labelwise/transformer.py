@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from labelwise import storage
-from labelwise.base import Model, check_fitted
+from labelwise.base import CALIBRATED_ON, Model, check_fitted, fit_tfidf
 from labelwise.calibrate import Calibrator
 from labelwise.card import render_card
 from labelwise.config import XTransformerConfig
@@ -33,7 +33,7 @@ from labelwise.run import RunDirectory
 from labelwise.stages import Part, Stages
 from labelwise.targets import targets
 from labelwise.types import Csr, OnEvent
-from labelwise.validation import TOP_K, measure
+from labelwise.validation import measure
 
 RECALL_AT = (1, 5, 10, 20)
 
@@ -98,7 +98,8 @@ class XTransformer(Model):
         with RunDirectory(run_dir, purpose="fit", on_event=on_event) if run_dir else nullcontext() as run:
             stages = Stages(config, run, run.on_event if run else on_event)
             stages.device()  # say before the work that there is none
-            tfidf, encoder = stages.tfidf(texts), Encoder.load(config.encoder)
+            tfidf = fit_tfidf(replace(config.tfidf, threads=config.threads), texts, run, on_event=stages.on_event)
+            encoder = Encoder.load(config.encoder)
             train = stages.part(tfidf, encoder, texts, Y)
             learn: Part = train
             judge: Part | None = None
@@ -170,7 +171,7 @@ class XTransformer(Model):
             combines=_combines(config),
             **options,
         )
-        measured = measure(ranker.top(held, TOP_K, threads=config.threads), truth)
+        measured = measure(ranker.top(held, CALIBRATED_ON, threads=config.threads), truth)
         clusters = teacher_forcing(known, tree.clusters, tree.n_clusters)
         report: dict[str, Any] = {
             "recall": recall_at(held.found, clusters, [top for top in RECALL_AT if top <= config.beam]),
@@ -216,11 +217,10 @@ class XTransformer(Model):
         """
         check_fitted(self, "ranker_")
         config, texts = self.config, _texts(texts_or_X)
-        encoder = self.matcher_.network_.encoder if isinstance(self.matcher_, Matcher) else self.matcher_.encoder_
-        tokens = encoder.tokenize(texts, threads=config.threads, on_event=on_event)
+        tokens = self.matcher_.encoder_.tokenize(texts, threads=config.threads, on_event=on_event)
         documents = Documents(tokens, self.tfidf_.transform(texts, on_event=on_event))
         E, found = self.matcher_.match(documents, top_b=config.beam, threads=config.threads, on_event=on_event)
-        inputs = Stages(config, None, on_event).ranker_inputs(documents.X, E, found)
+        inputs = Inputs.of(config.features, documents.X, E, found)
         matrix = self.ranker_.top(inputs, top_k, threads=config.threads, on_event=on_event)
         return self._answer(matrix, min_probability, ids)
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from labelwise.base import CALIBRATED_ON, Model
 from labelwise.calibrate import Calibrator
 from labelwise.data import Dataset
 from labelwise.errors import DataError
 from labelwise.metrics import calibration_error, ndcg_at_k, precision_at_k
 from labelwise.types import Csr, OnEvent
 
-if TYPE_CHECKING:
-    from labelwise.base import Model
-
 KS = (1, 3, 5)
-TOP_K = 20
-"""Labels predicted for each document: as many as `Model.calibrate` learns from."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,7 +44,7 @@ def read_documents(dataset: Dataset) -> list[str] | Csr:
 def validate(model: Model, dataset: Dataset, *, on_event: OnEvent | None = None) -> Validation:
     """Measure a model that is not calibrated yet, and learn its calibration. The model is left as it is."""
     known = dataset.with_labels(model.labels_)
-    found = model.predict(model.inputs(known), top_k=TOP_K, on_event=on_event)
+    found = model.predict(model.inputs(known), top_k=CALIBRATED_ON, on_event=on_event)
     return measure(found.matrix, known.Y)
 
 
@@ -57,7 +53,7 @@ def measure(Y_pred: Csr, Y: Csr) -> Validation:
 
     Parameters
     ----------
-    Y_pred : (n_docs, n_labels) scores of the best `TOP_K` labels
+    Y_pred : (n_docs, n_labels) scores of the best `CALIBRATED_ON` labels
     Y : (n_docs, n_labels or more) the truth; columns that the model does not have come last, and count as missed
     """
     parts: tuple[Any, ...] = (Y_pred.data, Y_pred.indices, Y_pred.indptr)

@@ -9,9 +9,10 @@ import scipy.sparse as sp
 
 from labelwise.config import MatcherConfig, RankerConfig
 from labelwise.errors import DataError, StorageError, UsageError
+from labelwise.index.embed import unit_rows
 from labelwise.match import matcher as matcher_module
 from labelwise.match.frozen import FrozenMatcher
-from labelwise.match.matcher import Matcher, unit_rows
+from labelwise.match.matcher import Matcher
 from labelwise.match.recall import recall_at
 from tests.match.planted import N_CLUSTERS, documents_of, encoder_of, planted, settings
 

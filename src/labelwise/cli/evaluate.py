@@ -10,14 +10,13 @@ from typing import Annotated, Any
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from labelwise.base import load_model
+from labelwise.base import CALIBRATED_ON, load_model
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_splits
 from labelwise.errors import DataError
 from labelwise.metrics import Evaluation, Family, calibration_error, compare, evaluate
 from labelwise.predictions import read_predictions
-from labelwise.validation import TOP_K
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +77,7 @@ class Evaluate(Command):
                 out.print(table)
             for name, found in errors.items():
                 if found is not None:
-                    size = f"{TOP_K} labels a document, 15 bins of equal size"
+                    size = f"{CALIBRATED_ON} labels a document, 15 bins of equal size"
                     out.print(f"{name}: calibration error {found:.2f} % ({size})", markup=False)
         if self.output is not None:
             from labelwise.storage import write_json
@@ -105,7 +104,7 @@ class Evaluate(Command):
         if model is None:
             predictions = read_predictions(path, truth.labels, truth.ids)
         else:
-            top_k = max((*self.ks, TOP_K))
+            top_k = max((*self.ks, CALIBRATED_ON))
             found = model.predict(model.inputs(truth), top_k, ids=truth.ids, on_event=show.on_event)
             predictions = found.with_labels(truth.labels)
         if len(predictions) != len(truth):
@@ -124,7 +123,7 @@ class Evaluate(Command):
             seed=self.seed,
         )
         calibrated = model is not None and model.calibrator_ is not None
-        return evaluation, calibration_error(truth.Y, predictions.top_k(TOP_K)) if calibrated else None
+        return evaluation, calibration_error(truth.Y, predictions.top_k(CALIBRATED_ON)) if calibrated else None
 
     def _title(self, path: Path) -> str:
         return f"{path.name} on {self.data.resolve().name}, {self.split}"

@@ -12,7 +12,7 @@ from labelwise.engine.memory import give_back_large_arrays
 from labelwise.engine.threads import map_in_order
 from labelwise.errors import DataError, UsageError
 from labelwise.kernels.embed import sum_rows
-from labelwise.types import Csr
+from labelwise.types import Csr, Floats
 
 Features: TypeAlias = Csr | npt.NDArray[np.float32]
 """Rows of features, sparse or dense."""
@@ -151,11 +151,16 @@ def _check_shapes(votes: Csr, features: Features, own: Features | None) -> None:
         raise DataError("X and label_X must both be sparse or both be dense")
 
 
+def unit_rows(rows: Floats) -> npt.NDArray[np.float32]:
+    """Dense rows of length one; zero rows stay zero."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    return (rows / np.where(lengths > 0, lengths, 1)[:, None]).astype(np.float32)
+
+
 def _scaled(rows: Any) -> Any:
     """Rows of length one; zero rows stay zero."""
     if isinstance(rows, np.ndarray):
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-        return (rows / np.where(lengths > 0, lengths, 1)[:, None]).astype(np.float32)
+        return unit_rows(rows)
     row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     lengths = np.sqrt(np.bincount(row, np.square(rows.data, dtype=np.float64), minlength=rows.shape[0]))
     data = (rows.data / np.where(lengths > 0, lengths, 1)[row]).astype(np.float32)

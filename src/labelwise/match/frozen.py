@@ -13,7 +13,8 @@ from labelwise import storage
 from labelwise.config import RankerConfig
 from labelwise.errors import StorageError
 from labelwise.features.encoder import Encoder
-from labelwise.match.matcher import Documents, unit_rows
+from labelwise.index.embed import unit_rows
+from labelwise.match.matcher import Documents
 from labelwise.match.start import LinearMatcher
 from labelwise.rank.weights import LevelWeights
 from labelwise.types import Csr, Floats, OnEvent

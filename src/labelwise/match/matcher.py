@@ -18,6 +18,7 @@ from labelwise.events import Task
 from labelwise.features.encoder import Encoder
 from labelwise.features.packing import make_packer
 from labelwise.features.tokens import TokenStore
+from labelwise.index.embed import unit_rows
 from labelwise.match.batches import in_order
 from labelwise.match.checkpoint import History
 from labelwise.match.corpus import Corpus
@@ -67,6 +68,11 @@ class Matcher:
 
     def __init__(self, config: MatcherConfig | None = None, linear: RankerConfig | None = None) -> None:
         self.config, self.linear = config or MatcherConfig(), linear or RankerConfig()
+
+    @property
+    def encoder_(self) -> Encoder:
+        """The encoder, fine-tuned."""
+        return self.network_.encoder
 
     @property
     def device(self) -> torch.device:
@@ -283,12 +289,6 @@ class Matcher:
             raise StorageError(f"{path} is no complete matcher ({err}); copy or make it again") from err
         self.network_ = network.to(self.device).eval()
         return self
-
-
-def unit_rows(E: Floats) -> npt.NDArray[np.float32]:
-    """Rows of length one; zero rows stay zero."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", E, E, dtype=np.float64))
-    return (E / np.where(lengths > 0, lengths, 1)[:, None]).astype(np.float32)
 
 
 def _check_point(encoder: Encoder) -> None:

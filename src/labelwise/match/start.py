@@ -90,6 +90,11 @@ class LinearMatcher:
         return search.top(Features.of(X, E, bias=self.bias), beam=1, top_k=top_b, threads=threads)
 
 
+def fold_of(n_docs: int, folds: int, seed: int) -> npt.NDArray[np.int64]:
+    """(n_docs,) the part of each document, drawn at random, all of about one size."""
+    return np.random.default_rng([seed, folds]).permutation(n_docs) % folds
+
+
 def unseen_scores(
     X: Csr,
     E: Floats | None,
@@ -102,7 +107,7 @@ def unseen_scores(
     on_event: OnEvent | None = None,
 ) -> npt.NDArray[np.float16]:
     """(n_docs, n_clusters) what the sparse features say of each document, by models that did not see it."""
-    fold = np.random.default_rng([seed, folds]).permutation(X.shape[0]) % folds
+    fold = fold_of(X.shape[0], folds, seed)
     scores = np.empty((X.shape[0], M.shape[1]), np.float16)
     # Few clusters are few pieces of work: the parts go side by side, and share the threads.
     threads = threads or available_cores()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,13 @@ from labelwise import storage
 from labelwise.config import RankerConfig
 from labelwise.errors import StorageError
 from labelwise.events import Task
+from labelwise.index.embed import unit_rows
 from labelwise.metrics import precision_at_k
 from labelwise.rank.linear import Features
 from labelwise.rank.predict import BeamSearch, Combine, Shortlist
 from labelwise.rank.tree import train_level
 from labelwise.rank.weights import LevelWeights
-from labelwise.types import Csr, OnEvent
+from labelwise.types import Csr, Floats, OnEvent
 
 KIND = "ranker"
 WEIGHTS = (0.5, 1.0, 2.0)
@@ -48,6 +49,11 @@ class Inputs:
     """(n_docs, hidden) embeddings of length one; None if it sees tf-idf alone."""
     found: Csr
     """(n_docs, n_clusters) the matcher's clusters with their scores."""
+
+    @classmethod
+    def of(cls, kinds: Literal["both", "tfidf", "neural"], X: Csr, E: Floats, found: Csr) -> Inputs:
+        """Those features of documents that the ranker is to see, embeddings of any length."""
+        return cls(None if kinds == "neural" else X, None if kinds == "tfidf" else unit_rows(E), found)
 
     def take(self, rows: Any) -> Inputs:
         """Some documents, in this order."""
