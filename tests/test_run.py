@@ -201,3 +201,19 @@ def test_wrong_use_is_told(tmp_path):
     (tmp_path / "runs" / "x.json").write_text("{")
     with pytest.raises(StorageError, match="cannot be read"):
         RunDirectory(tmp_path).runs()
+
+
+def test_memory_and_the_command_are_recorded(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["/somewhere/bin/labelwise", "train", "data", "model"])
+    with RunDirectory(tmp_path) as run:
+        stage(run, Counter(), n=1)
+    monkeypatch.setattr("sys.argv", ["/somewhere/my-script.py", "--password", "secret"])
+    with RunDirectory(tmp_path) as run:
+        stage(run, Counter(), n=1)
+    first, second = RunDirectory(tmp_path).runs()
+    assert first["command"] == ["train", "data", "model"]
+    assert first["folder"] == str(Path.cwd())
+    assert second["command"] is None  # another program's words are its own
+    (record,) = RunDirectory(tmp_path).stages()
+    assert record.peak_bytes is None or record.peak_bytes > 1 << 20
+    assert record.gpu_peak_bytes is None

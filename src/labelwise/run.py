@@ -6,9 +6,9 @@ processes may use one directory.
 
 ::
 
-    DIR/stages/tfidf-3f9c…/stage.json    what it is, when it was made, how long that took
+    DIR/stages/tfidf-3f9c…/stage.json    what it is, when it was made, how long that took and in how much memory
     DIR/stages/tfidf-3f9c…/result        as the stage itself saves it
-    DIR/runs/20261116-….json             the stages that one run used
+    DIR/runs/20261116-….json             the stages that one run used, and the command that began it
     DIR/scratch/matcher-77ab…            checkpoints of a stage that is not finished
     DIR/events.jsonl                     what happened, a line each
 """
@@ -20,6 +20,7 @@ import json
 import logging
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
@@ -31,6 +32,7 @@ from typing import Any, Self, TypeVar
 from filelock import FileLock, Timeout
 
 from labelwise import __version__
+from labelwise.engine.peak import PeakMemory
 from labelwise.errors import StorageError, UsageError
 from labelwise.fingerprint import fingerprint
 from labelwise.storage import atomic_folder, read_json, write_json
@@ -57,6 +59,10 @@ class StageRecord:
     """How many recorded runs used it."""
     last_used: str
     """Start of the latest run that used it."""
+    peak_bytes: int | None = None
+    """Most memory of the process while it was computed; None where that was not recorded."""
+    gpu_peak_bytes: int | None = None
+    """Most memory of the GPU, from the start of that process on."""
 
 
 class RunDirectory:
@@ -86,6 +92,8 @@ class RunDirectory:
             "labelwise": __version__,
             "started": started.isoformat(timespec="seconds"),
             "finished": None,
+            "command": _command(),
+            "folder": str(Path.cwd()),
             "stages": [],
         }
         for part in ("stages", "runs", "locks"):
@@ -137,13 +145,15 @@ class RunDirectory:
             found = value is not None
             if value is None:
                 wall, cpu = time.perf_counter(), time.process_time()
-                result = compute()
+                with PeakMemory() as peak:
+                    result = compute()
                 wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
                 with atomic_folder(folder, overwrite=True) as aside:
                     save(result, aside / "result")
                     created = datetime.now(UTC).isoformat(timespec="seconds")
                     description = {"name": name, "key": key, "seconds": wall, "cpu_seconds": cpu, "created": created}
-                    write_json(aside / _STAGE, {**description, "labelwise": __version__})
+                    memory = {"peak_bytes": peak.n_bytes, "gpu_peak_bytes": peak.gpu_bytes}
+                    write_json(aside / _STAGE, {**description, **memory, "labelwise": __version__})
                 value = load(folder / "result")
             if folder.name not in run["stages"]:
                 run["stages"].append(folder.name)
@@ -220,6 +230,8 @@ class RunDirectory:
                     n_bytes=_size(file.parent),
                     n_runs=len(used),
                     last_used=max(used, default=about["created"]),
+                    peak_bytes=about.get("peak_bytes"),
+                    gpu_peak_bytes=about.get("gpu_peak_bytes"),
                 )
             )
         return sorted(records, key=lambda record: (record.created, record.folder.name))
@@ -266,6 +278,13 @@ class RunDirectory:
     def _must_exist(self) -> None:
         if not (self.path / "runs").is_dir():
             raise UsageError(f"{self.path} is not a run directory; give the folder that was passed as run_dir")
+
+
+def _command() -> list[str] | None:
+    """The words after `labelwise` where that command began this process; None in other programs."""
+    program = Path(sys.argv[0]) if sys.argv and sys.argv[0] else Path()
+    ours = program.stem == "labelwise" or (program.stem == "__main__" and program.parent.name == "labelwise")
+    return sys.argv[1:] if ours else None
 
 
 def _size(folder: Path) -> int:
