@@ -162,5 +162,5 @@ def _best(matrix: Csr, depth: int) -> tuple[Any, Any, Any, Any]:
 
 
 def _sigmoid(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    small: npt.NDArray[np.float32] = np.exp(-np.abs(values))  # never overflows
-    return np.where(values >= 0, np.float32(1), small) / (np.float32(1) + small)
+    small = np.exp(-np.abs(values))  # never overflows
+    return np.asarray(np.where(values >= 0, 1, small) / (1 + small), np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
@@ -24,7 +25,7 @@ from labelwise.match.checkpoint import History
 from labelwise.match.corpus import Corpus
 from labelwise.match.network import Network, constant_loss
 from labelwise.match.processes import joined, local_device
-from labelwise.match.recall import recall_at
+from labelwise.match.recall import mean_recall
 from labelwise.match.start import LinearMatcher, unseen_scores
 from labelwise.match.train import train
 from labelwise.match.weights import DTYPES, choose_precision
@@ -63,6 +64,8 @@ class Matcher:
     network_: Network
     term_: LinearMatcher | None
     """The linear term, None without one."""
+    groups_: list[int]
+    """Clusters of each tree: they lie side by side where several trees share the encoder (see `joint.py`)."""
     history_: History
     _fast: Network | None = None
 
@@ -88,6 +91,7 @@ class Matcher:
         M: Csr,
         *,
         E: Floats | None = None,
+        groups: Sequence[int] | None = None,
         validation: tuple[Documents, Csr] | None = None,
         checkpoint: Path | None = None,
         threads: int | None = None,
@@ -99,6 +103,7 @@ class Matcher:
         ----------
         M : (n_docs, n_clusters) which clusters a document has
         E : (n_docs, hidden) the pretrained embeddings of the documents, computed if not given
+        groups : how many of the clusters, in order, belong to each of several trees; all to one if not given
         validation : documents by which to judge, with their clusters
         """
         config, device = _checked(self.config), self.device
@@ -113,12 +118,12 @@ class Matcher:
         corpus = Corpus(encoder, documents.tokens, M, term=term, packer=packer, device=device)
         if packer is not None and self._compiles(corpus):
             packer.compile()
-        self.network_, self._fast = network, None
+        self.network_, self._fast, self.groups_ = network, None, list(groups or [M.shape[1]])
 
         def recall() -> float:
             assert validation is not None
             _, found = self.match(validation[0], top_b=max(RECALL_AT), embed=False)
-            return float(np.mean(list(recall_at(found, validation[1], RECALL_AT).values())))
+            return mean_recall(found, validation[1], RECALL_AT, self.groups_)
 
         self.history_ = train(
             network,
@@ -192,14 +197,14 @@ class Matcher:
         Returns
         -------
         E : (n_docs, hidden) pooled embeddings as the network gives them; empty unless asked for
-        found : (n_docs, n_clusters) with `top_b` entries in each row
+        found : (n_docs, n_clusters) with `top_b` entries in each row, for each group of clusters
         """
         network, device = self._working_network(), self.device
         n_clusters, hidden = network.head.out_features, network.head.in_features
-        top_b = min(top_b, n_clusters)
+        width = sum(min(top_b, size) for size in self.groups_)
         E = np.empty((len(documents) if embed else 0, hidden), np.float32)
-        scores = np.empty((len(documents), top_b), np.float32)
-        clusters = np.empty((len(documents), top_b), np.int32)
+        scores = np.empty((len(documents), width), np.float32)
+        clusters = np.empty((len(documents), width), np.int32)
         with Task(on_event, "matching", total=len(documents)) as task:
             for begin in range(0, len(documents), DOCUMENTS_PER_PIECE):
                 piece = slice(begin, min(begin + DOCUMENTS_PER_PIECE, len(documents)))
@@ -213,7 +218,7 @@ class Matcher:
                 if embed:
                     E[piece] = e.cpu().numpy()
         order = np.argsort(clusters, axis=1)
-        indptr = np.arange(0, clusters.size + 1, top_b, dtype=np.int32 if clusters.size < 1 << 31 else np.int64)
+        indptr = np.arange(0, clusters.size + 1, width, dtype=np.int32 if clusters.size < 1 << 31 else np.int64)
         data = np.take_along_axis(scores, order, axis=1).reshape(-1)
         indices = np.take_along_axis(clusters, order, axis=1).reshape(-1).astype(indptr.dtype, copy=False)
         parts: tuple[Any, ...] = (data, indices, indptr)
@@ -227,13 +232,17 @@ class Matcher:
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         device = corpus.device
         E = torch.empty((len(corpus) if embed else 0, network.head.in_features), device=device)
-        scores = torch.empty((len(corpus), top_b), device=device)
-        clusters = torch.empty((len(corpus), top_b), dtype=torch.int32, device=device)
+        begins = np.cumsum([0, *self.groups_[:-1]]).tolist()
+        width = sum(min(top_b, size) for size in self.groups_)
+        scores = torch.empty((len(corpus), width), device=device)
+        clusters = torch.empty((len(corpus), width), dtype=torch.int32, device=device)
         for batch in in_order(corpus.lengths, TOKENS_PER_BATCH.get(device.type, 1 << 11)):
             rows = torch.from_numpy(batch.rows).to(device)
             e = network.embed(corpus.inputs(rows, batch.shape))
-            scores[rows], best = network.score(e, corpus.term(rows)).topk(top_b, dim=1)
-            clusters[rows] = best.int()
+            parts = network.score(e, corpus.term(rows)).split(self.groups_, dim=1)
+            best = [part.topk(min(top_b, part.shape[1]), dim=1) for part in parts]
+            scores[rows] = torch.cat([values for values, _ in best], dim=1)
+            clusters[rows] = torch.cat([at + begin for (_, at), begin in zip(best, begins, strict=True)], dim=1).int()
             if embed:
                 E[rows] = e
             task.advance(len(batch.rows))
@@ -258,6 +267,8 @@ class Matcher:
             "head.bias": head.bias.detach().float().cpu().numpy(),
         }
         about: dict[str, Any] = {"config": self.config, "linear": self.linear, "history": vars(self.history_)}
+        if len(self.groups_) > 1:
+            about["groups"] = self.groups_
         if self.term_ is not None:
             arrays |= self.term_.level.to_arrays("term.")
             about["term"] = {"n_features": self.term_.n_features, "bias": self.term_.bias}
@@ -284,6 +295,7 @@ class Matcher:
             if term is not None:
                 level = LevelWeights.from_arrays(saved.arrays, "term.")
                 self.term_ = LinearMatcher(level, term["n_features"], 0, term["bias"])
+            self.groups_ = list(saved.config.get("groups") or [len(weight)])
             self.history_ = History(**saved.config["history"])
         except (KeyError, RuntimeError, TypeError) as err:
             raise StorageError(f"{path} is no complete matcher ({err}); copy or make it again") from err

@@ -32,3 +32,14 @@ def recall_at(found: Csr, M: Csr, tops: Sequence[int]) -> dict[int, float]:
         hits = np.bincount(rows[order][right & (rank < top)], minlength=M.shape[0])
         recalls[top] = float(100 * np.mean(hits[known] / n_true[known])) if known.any() else 0.0
     return recalls
+
+
+def mean_recall(found: Csr, M: Csr, tops: Sequence[int], groups: Sequence[int]) -> float:
+    """The mean of `recall_at` over cut-offs and over groups of clusters that lie side by side."""
+    ends = np.cumsum(groups).tolist()
+    recalls = [
+        value
+        for begin, end in zip([0, *ends[:-1]], ends, strict=True)
+        for value in recall_at(Csr(found[:, begin:end]), Csr(M[:, begin:end]), tops).values()
+    ]
+    return float(np.mean(recalls))
