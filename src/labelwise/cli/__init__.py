@@ -24,6 +24,8 @@ COMMANDS = {
     "train": ("labelwise.cli.train:Train", "Train a model on a data set, calibrated, with a card; tune it if asked."),
     "predict": ("labelwise.cli.predict:Predict", "Labels with probabilities for texts, by a trained model."),
     "evaluate": ("labelwise.cli.evaluate:Evaluate", "Score a model or a file of predictions, and compare two."),
+    "compare": ("labelwise.cli.compare:Compare", "Train several systems and compare accuracy, time, memory and size."),
+    "report": ("labelwise.cli.report:Report", "Write one HTML page about a run: tree, curves, figures, examples."),
     "runs": ("labelwise.cli.runs:Runs", "List a run directory's results with sizes and times, or prune it."),
     "demo": ("labelwise.cli.demo:Demo", "See it work, end to end, on generated data."),
 }

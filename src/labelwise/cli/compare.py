@@ -1,0 +1,163 @@
+"""labelwise compare"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from tyro.conf import Positional, arg
+
+from labelwise.cli.command import Command
+from labelwise.cli.show import Show
+from labelwise.data import Format, ReadOptions
+from labelwise.errors import LabelwiseError, MissingExtraError, UsageError
+from labelwise.metrics import Family
+from labelwise.metrics.judge import check_ks
+from labelwise.systems.contest import Contest, Rules, prediction_files, run_contest
+from labelwise.systems.system import parse_systems
+from labelwise.systems.tables import contest_markdown, contest_table, tests_table
+from labelwise.systems.worker import Source
+
+AS_PRESET = "(default: as the preset says)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compare(Command):
+    """Train several systems on a data set and compare them: accuracy with intervals, training and prediction time,
+    memory, model size; every system tested against the first. Each is measured in a process of its own.
+
+    Try it: labelwise compare my-shop --systems parabel,dismec,default --run-dir runs --output comparison
+    """
+
+    data: Annotated[Path, Positional, arg(metavar="DATA")]
+    """A folder with a training and a test split, in any format that labelwise reads."""
+    systems: Annotated[str, arg(metavar="NAME,NAME,…")]
+    """Presets, .toml files and folders of trained models, by commas; the others are tested against the first."""
+    against: Annotated[Path | None, arg(metavar="DIR|FILE")] = None
+    """Other systems' predictions of the same documents, a file each: .jsonl, .csv, .parquet, .npz."""
+    encoder: Annotated[str | None, arg(metavar="NAME|FOLDER", help_behavior_hint=AS_PRESET)] = None
+    """The pretrained encoder of the systems that have one."""
+    max_length: Annotated[int | None, arg(help_behavior_hint=AS_PRESET)] = None
+    """Most tokens of a text that the encoder reads."""
+    epochs: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
+    """Times that every document is seen in fine-tuning."""
+    device: Annotated[Literal["cpu", "cuda"] | None, arg(help_behavior_hint="(default: the GPU if any)")] = None
+    """Where encoders compute."""
+    threads: int | None = None
+    """Threads to use; all cores if not given."""
+    seeds: int = 1
+    """Train each system so many times, from seeds 0, 1, 2, …: the table then shows the mean and the deviation."""
+    ks: str = "1,3,5"
+    """Cut-offs, by commas."""
+    split: str = "test"
+    """The split that systems are judged by."""
+    family: Family = "default"
+    """Whose propensity constants PSP uses."""
+    bootstrap: int = 1000
+    """Resamples behind the intervals."""
+    most: int | None = None
+    """Take only the first so many documents of each split, to try it out."""
+    run_dir: Path | None = None
+    """Keep models, predictions and stages in this folder, and find them again."""
+    output: Annotated[Path | None, arg(metavar="DIR")] = None
+    """Also write comparison.md, comparison.json, time.svg and frequency.svg into this folder."""
+    json: bool = False
+    """Print JSON instead of tables."""
+    format: Format | None = None
+    """The data's format; found by looking if not given."""
+    read: ReadOptions = field(default_factory=ReadOptions)
+
+    def run(self, out: Console, show: Show) -> None:
+        """Check, train or find, tell."""
+        rules = Rules(ks=_cut_offs(self.ks), family=self.family, bootstrap=self.bootstrap, n_seeds=self.seeds)
+        neural: dict[str, Any] = {"encoder": _given(name=self.encoder, max_length=self.max_length)}
+        neural["matcher"] = _given(epochs=self.epochs, device=self.device)
+        neural = {part: values for part, values in neural.items() if values}
+        systems = parse_systems(self.systems, neural=neural, **_given(threads=self.threads))
+        against = {} if self.against is None else prediction_files(self.against)
+        if self.output is not None and self.output.is_file():
+            raise UsageError(f"{self.output} is a file; give a folder to write into")
+        source = Source(path=str(self.data), split=self.split, format=self.format, options=self.read, most=self.most)
+        contest = run_contest(
+            systems, source, rules=rules, run_dir=self.run_dir, against=against, on_event=show.on_event
+        )
+        if self.json:
+            out.print(json.dumps(contest.to_dict(), indent=2, ensure_ascii=False), markup=False)
+        else:
+            for table in filter(None, (contest_table(contest), tests_table(contest))):
+                _print_whole(out, table)
+        if self.output is not None:
+            self._write(contest, self.output, show)
+        if contest.failed:
+            names = ", ".join(entry.name for entry in contest.failed)
+            raise LabelwiseError(f"{len(contest.failed)} of {len(contest.entries)} systems failed: {names}")
+
+    def _write(self, contest: Contest, folder: Path, show: Show) -> None:
+        """The page, the figures and the pictures."""
+        from labelwise.storage import atomic_file, write_json
+
+        folder.mkdir(parents=True, exist_ok=True)
+        with atomic_file(folder / "comparison.md") as aside:
+            aside.write_text(contest_markdown(contest), encoding="utf-8")
+        write_json(folder / "comparison.json", contest.to_dict())
+        written = ["comparison.md", "comparison.json"]
+        try:
+            written += draw(contest, folder)
+        except MissingExtraError as error:
+            show.remark(f"no pictures: {error}")
+        show.remark(f"written into {folder}: {', '.join(written)}")
+
+
+def draw(contest: Contest, folder: Path) -> list[str]:
+    """Both pictures of a contest; gives the names of the files."""
+    from labelwise.metrics.buckets import describe_bucket
+    from labelwise.report.comparison import Point, plot_frequency, plot_time
+
+    judged = {entry.name: entry for entry in contest.entries if entry.evaluation is not None}
+    if not judged:
+        return []
+    title = f"{contest.data} (generated data)" if contest.generated else contest.data
+    metric = f"P@{contest.ks[-1]}"
+
+    def point(score: Any) -> Point:
+        return Point(score.value, score.low, score.high)
+
+    timed = {n: (e.costs.train_s, point(e.evaluation.scores[metric])) for n, e in judged.items() if e.evaluation}
+    plot_time(timed, folder / "time.svg", metric=metric, title=title)
+    evaluations = {name: entry.evaluation for name, entry in judged.items() if entry.evaluation is not None}
+    buckets = next(iter(evaluations.values())).buckets
+    used = [name for name, bucket in buckets.items() if bucket.n_labels]
+    if not used:
+        return ["time.svg"]
+    fewest = {name: bucket.fewest for name, bucket in buckets.items()}
+    below = [f"{name}: {describe_bucket(name, fewest)}\n{buckets[name].n_labels:,} labels" for name in used]
+    metric = f"R@{contest.ks[-1]}"
+    rows = {name: [point(e.buckets[bucket].scores[metric]) for bucket in used] for name, e in evaluations.items()}
+    plot_frequency(rows, below, folder / "frequency.svg", metric=metric, title=title)
+    return ["time.svg", "frequency.svg"]
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _cut_offs(given: str) -> tuple[int, ...]:
+    try:
+        return check_ks([int(part) for part in given.split(",")])
+    except ValueError as err:
+        if isinstance(err, LabelwiseError):
+            raise
+        raise UsageError(f"--ks {given}: give whole numbers by commas, such as 1,3,5") from err
+
+
+def _print_whole(out: Console, table: Table) -> None:
+    """Print a table; into a file as wide as it is, since nobody can widen that."""
+    if not out.is_terminal:
+        width = Measurement.get(out, out.options.update(width=1000), table).maximum
+        out = Console(file=out.file, width=width, highlight=False)
+    out.print(table)
