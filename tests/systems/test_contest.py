@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelwise import LinearTree, RunDirectory, generate_shop, precision_at_k
+from labelwise import LinearTree, RunDirectory, generate_shop, load_model, precision_at_k
 from labelwise.errors import DataError, LabelwiseError, StorageError
 from labelwise.metrics import compare, evaluate
 from labelwise.presets import load_linear_preset
@@ -74,6 +74,7 @@ def test_measured_predictions_are_the_model_s_own(splits, tmp_path):
     wanted = own.predict(splits.test.texts, top_k=5)
     assert np.array_equal(outcome.predictions.matrix.toarray(), wanted.matrix.toarray())
     assert outcome.costs == costs
+    assert load_model(outcome.model).labels_ == splits.train.labels
     assert costs.train_s > 0
     assert costs.train_cpu_s > 0
     assert costs.predict_ms > 0
@@ -95,7 +96,7 @@ def test_results_are_found_again(splits, tmp_path):
     for preset, n_calls in (("default", 1), ("default", 1), ("xr-linear", 2)):
         system = System(name=preset, preset=preset)
         with RunDirectory(tmp_path / "run") as run:
-            outcome = find_outcome(run, system, splits, top_k=5, compute=compute, alone=False)
+            outcome = find_outcome(run, splits, {**system.identity(splits), "top_k": 5}, compute)
         assert len(calls) == n_calls
         assert 40 < precision_at_k(splits.test.Y, outcome.predictions, k=1) < 100
 
@@ -103,7 +104,7 @@ def test_results_are_found_again(splits, tmp_path):
         raise DataError("no")
 
     with RunDirectory(tmp_path / "run") as run, pytest.raises(DataError, match="no"):
-        find_outcome(run, System(name="plt", preset="plt"), splits, top_k=5, compute=fail, alone=False)
+        find_outcome(run, splits, {"any": "thing"}, fail)
     assert not list((tmp_path / "run").glob(".system-*"))
 
 

@@ -187,9 +187,17 @@ def prediction_files(place: Path) -> dict[str, Path]:
 
 
 def find_outcome(
-    run: RunDirectory, system: System, splits: Splits, *, top_k: int, compute: Callable[[Path], Any], alone: bool
+    run: RunDirectory, splits: Splits, inputs: Mapping[str, Any], compute: Callable[[Path], Any]
 ) -> Outcome:
-    """What a system predicts: found in the run directory, or written into a folder by `compute`, and kept."""
+    """What a system predicts: found in the run directory, or written into a folder by `compute`, and kept.
+
+    Parameters
+    ----------
+    inputs
+        All that the predictions depend on, such as `System.identity`.
+    compute
+        Writes an `Outcome` into the folder that it is given.
+    """
 
     def computed() -> Outcome | Path:
         folder = Path(tempfile.mkdtemp(dir=run.path, prefix=".system-"))
@@ -203,7 +211,6 @@ def find_outcome(
     def save(folder: Outcome | Path, path: Path) -> None:
         shutil.move(str(folder), str(path))
 
-    inputs = {**system.identity(splits), "top_k": top_k, "alone": alone}
     found = run.stage(
         "system", inputs=inputs, compute=computed, save=save, load=lambda path: Outcome.load(path, splits)
     )
@@ -224,8 +231,9 @@ def _entry(
         outcomes = []
         for seed in range(rules.n_seeds if system.model is None else 1):
             seeded = system.with_seed(seed) if rules.n_seeds > 1 else system
-            compute = partial(measured, seeded)
-            outcomes.append(find_outcome(run, seeded, splits, top_k=rules.top_k, compute=compute, alone=True))
+            # Memory is measured in a process of its own only: what was measured otherwise is no substitute.
+            inputs = {**seeded.identity(splits), "top_k": rules.top_k, "alone": True}
+            outcomes.append(find_outcome(run, splits, inputs, partial(measured, seeded)))
         return [rules.judge(splits, outcome.predictions) for outcome in outcomes], mean_costs(
             [outcome.costs for outcome in outcomes]
         )

@@ -54,6 +54,8 @@ class Outcome:
     predictions: Predictions
     """Laid over the labels of the test documents."""
     costs: Costs
+    model: Path | None = None
+    """Folder of the model that predicted, where it was kept."""
 
     def save(self, folder: Path) -> None:
         """Write a folder that `load` reads, or add to it."""
@@ -75,7 +77,8 @@ class Outcome:
         known = {field.name for field in fields(Costs)}
         costs = {name: value for name, value in storage.read_json(folder / "costs.json").items() if name in known}
         names = [*labels, *saved.config["unknown"]]
-        return cls(predictions=Predictions(matrix, names, splits.test.ids, n_known), costs=Costs(**costs))
+        model = folder / "model" if (folder / "model").is_dir() else None
+        return cls(predictions=Predictions(matrix, names, splits.test.ids, n_known), costs=Costs(**costs), model=model)
 
 
 class Clock:
