@@ -1,0 +1,128 @@
+"""labelwise report"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import Console
+from tyro.conf import Positional, arg
+
+from labelwise.cli.command import Command
+from labelwise.cli.show import Show
+from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_splits
+from labelwise.errors import DataError, StorageError, UsageError
+from labelwise.report.record import Record, read_records
+from labelwise.report.write import write_report
+
+FOUND = "(default: as labelwise train recorded it)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(Command):
+    """Write one HTML page about a run: data, tree of labels, training curves, figures, calibration, best and worst
+    labels, examples with their mistakes, time and memory. Open it in any browser: it needs no network and no server.
+
+    The run is the latest one in the directory, or the one that made the model given.
+
+    Try it: labelwise train my-shop my-model --run-dir my-run && labelwise report my-run
+    """
+
+    directory: Annotated[Path, Positional, arg(metavar="RUN_DIR")]
+    """The run directory: what was passed as --run-dir."""
+    model: Annotated[Path | None, arg(metavar="MODEL", help_behavior_hint=FOUND)] = None
+    """The model that the run made."""
+    data: Annotated[Path | None, arg(metavar="DATA", help_behavior_hint=FOUND)] = None
+    """The data: a folder of splits, or a file of test documents."""
+    split: str = "test"
+    """The split that the model is tested on."""
+    output: Annotated[Path | None, arg(help_behavior_hint="(default: report.html in the run directory)")] = None
+    """The page to write; an older one is replaced."""
+    bootstrap: int = 1000
+    """Resamples behind the intervals; 0 for none."""
+    seed: int = 0
+    """Where chance begins: the resampling, and the examples drawn."""
+    format: Format | None = None
+    """The data's format; found by looking if not given."""
+    read: ReadOptions = field(default_factory=ReadOptions)
+
+    def run(self, out: Console, show: Show) -> None:
+        """Find, read, test, write."""
+        output = self.output or self.directory / "report.html"
+        if output.is_dir():
+            raise UsageError(f"{output} is a folder; give a file to write, such as {output / 'report.html'}")
+        record, data, model = self._find(show)
+        if model is not None and not model.is_dir():
+            raise StorageError(f"{model} is no model; give a folder that was written by labelwise train")
+        splits, generated = (None, False) if data is None else self._read(data, show)
+        name = (model or self.directory).resolve().name
+        told = "" if data is None else f" on {data.resolve().name}" + (" (generated data)" if generated else "")
+        page = write_report(
+            self.directory,
+            output,
+            model=model,
+            data=splits,
+            split=self.split,
+            record=record,
+            title=f"{name}{told}",
+            bootstrap=self.bootstrap,
+            seed=self.seed,
+            on_event=show.on_event,
+        )
+        out.print(f"the report: {page} ({page.stat().st_size / 1e3:,.0f} kB)", markup=False)
+
+    def _find(self, show: Show) -> tuple[Record, Path | None, Path | None]:
+        """The run, and the data and the model that it was about: as given, or as the run's own command says."""
+        records = read_records(self.directory)
+        for record in reversed(records):
+            trained = _trained(record)
+            if trained is None:
+                continue
+            data, model = trained
+            if self.model is not None and self.model.resolve() != model.resolve():
+                continue
+            if self.model is None and not model.is_dir():
+                show.remark(f"the run made the model {model}, which is no longer there; pass --model if it was moved")
+            if self.data is None and not data.exists():
+                show.remark(f"the run was trained on {data}, which is no longer there; pass --data if it was moved")
+            return (
+                record,
+                self.data or (data if data.exists() else None),
+                self.model or (model if model.is_dir() else None),
+            )
+        if self.model is None or self.data is None:
+            show.remark("the run does not say which model it made of which data: pass --model and --data")
+        return records[-1], self.data, self.model
+
+    def _read(self, data: Path, show: Show) -> tuple[dict[str, Dataset], bool]:
+        """The splits; a single file is the training split if the run recorded it, the one to test on if given."""
+        options = {"format": self.format, "on_event": show.on_event, **asdict(self.read)}
+        if not data.exists():
+            raise DataError("there are no such data; check the spelling", path=data)
+        if data.is_dir():
+            splits = load_splits(data, **options)
+            if self.split not in splits and self.split != "test":
+                raise DataError(f"there is no split {self.split!r}; there are: {', '.join(splits)}", path=data)
+            return dict(splits), (data / "shop.json").is_file()
+        name = self.split if self.data is not None else "train"
+        return {name: load_dataset(data, name, **options)}, False
+
+
+def _trained(record: Record) -> tuple[Path, Path] | None:
+    """Data and model of a recorded `labelwise train`, None if the run was something else."""
+    if not record.command or record.command[0] != "train":
+        return None
+    import tyro
+
+    from labelwise.cli.train import Train
+
+    try:
+        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+            config = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+            command = tyro.cli(Train, args=record.command[1:], config=config)
+    except SystemExit:  # the words of another version
+        return None
+    return record.folder / command.data, record.folder / command.model

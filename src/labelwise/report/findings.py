@@ -1,0 +1,189 @@
+"""What a model does on documents that it was not trained on: figures, labels, examples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labelwise.base import CALIBRATED_ON, Model
+from labelwise.data import Dataset
+from labelwise.events import Task
+from labelwise.metrics import Evaluation, calibration_error, evaluate, reliability_curve
+from labelwise.metrics.judge import Judged, judge
+from labelwise.metrics.tally import count_by_label
+from labelwise.predictions import Predictions
+from labelwise.types import Floats, Ints, OnEvent
+
+KS = (1, 3, 5)
+BINS = 15
+EXAMPLES = 4
+"""Examples of each kind."""
+SHOWN = 6
+"""Predicted labels of an example."""
+LEAST_SUPPORT = 5
+"""A label is called good or bad if it has so many test documents, where there are such labels."""
+
+
+@dataclass(frozen=True)
+class LabelScore:
+    """How one label fared."""
+
+    name: str
+    trained: int | None
+    """Training documents; None where they are not known."""
+    support: int
+    """Test documents that have it."""
+    precision: float
+    recall: float
+    f1: float
+    """All in percent."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A document with what was predicted and what is true."""
+
+    kind: str
+    name: str
+    text: str | None
+    predicted: list[tuple[str, float, bool]]
+    """Label, probability or score, and whether it is right; best first."""
+    missed: list[str]
+    """True labels that are not among them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Everything that the page tells of a test."""
+
+    split: str
+    evaluation: Evaluation
+    calibration: tuple[float, Floats, Floats, Ints] | None
+    """The error in percent; mean probability, share of right ones and size of bins of equal width. None for scores."""
+    cut: int
+    """A label counts as predicted for a document if it is among so many: the mean number of labels of a document."""
+    labels: list[LabelScore]
+    """Labels that occur in the truth, best F1 first."""
+    n_unseen: int
+    """Of these, how many no training document has; 0 where that is not known."""
+    examples: list[Example]
+
+    def ranked(self) -> list[LabelScore]:
+        """The labels with enough test documents to be judged, best first."""
+        enough = [label for label in self.labels if label.support >= LEAST_SUPPORT]
+        return enough or self.labels
+
+
+def examine(
+    model: Model,
+    truth: Dataset,
+    train: Dataset | None,
+    *,
+    split: str,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    on_event: OnEvent | None = None,
+) -> Findings:
+    """Predict a split and judge the predictions.
+
+    Parameters
+    ----------
+    truth, train
+        The split that is predicted, and the training split over the same labels if there is one.
+    """
+    found = model.predict(model.inputs(truth), CALIBRATED_ON, ids=truth.ids, on_event=on_event)
+    predictions = found.with_labels(truth.labels)
+    with Task(on_event, "figures", total=len(truth)) as task:
+        evaluation = evaluate(
+            truth.Y,
+            predictions,
+            ks=KS,
+            Y_train=None if train is None else train.Y,
+            bootstrap=bootstrap,
+            seed=seed,
+        )
+        task.advance(len(truth))
+    calibration = None
+    if model.calibrator_ is not None:
+        curve = reliability_curve(truth.Y, predictions, BINS, equal_mass=False)
+        calibration = (calibration_error(truth.Y, predictions), *curve)
+    judged = judge(truth.Y, predictions, CALIBRATED_ON)
+    cut = max(1, min(CALIBRATED_ON, round(truth.Y.nnz / len(truth))))
+    labels = _label_scores(judged, truth, train, cut)
+    return Findings(
+        split=split,
+        evaluation=evaluation,
+        calibration=calibration,
+        cut=cut,
+        labels=labels,
+        n_unseen=sum(label.trained == 0 for label in labels),
+        examples=_examples(judged, predictions, truth, seed),
+    )
+
+
+def _label_scores(judged: Judged, truth: Dataset, train: Dataset | None, cut: int) -> list[LabelScore]:
+    counts = count_by_label(judged, cut)
+    trained = None if train is None else np.bincount(train.Y.indices, minlength=train.n_labels)
+    scores = []
+    for i in np.flatnonzero(counts.true[: truth.n_labels]).tolist():
+        true, predicted, correct = (int(count[i]) for count in (counts.true, counts.predicted, counts.correct))
+        scores.append(
+            LabelScore(
+                name=truth.labels[i],
+                trained=None if trained is None else int(trained[i]),
+                support=true,
+                precision=100 * correct / predicted if predicted else 0.0,
+                recall=100 * correct / true,
+                f1=200 * correct / (predicted + true),
+            )
+        )
+    return sorted(scores, key=lambda label: (-label.f1, -label.support, label.name))
+
+
+def _examples(judged: Judged, predictions: Predictions, truth: Dataset, seed: int) -> list[Example]:
+    """Some documents of each kind, none of them twice."""
+    n_docs = judged.n_docs
+    starts, sizes = judged.best_indptr[:-1], np.diff(judged.best_indptr)
+    true = np.diff(judged.indptr)
+    rows = np.flatnonzero((sizes > 0) & (true > 0))
+    top = np.full(n_docs, -np.inf)
+    top[rows] = judged.scores[starts[rows]]
+    hit = np.zeros(n_docs, bool)
+    hit[rows] = judged.hits[starts[rows]].astype(bool)
+    seen = judged.ranks < SHOWN
+    owner = np.repeat(np.arange(n_docs), sizes)
+    right = np.bincount(owner[seen], weights=judged.hits[seen], minlength=n_docs)
+    missed = true - right
+    chance = np.random.default_rng(seed).permutation(n_docs)
+    orders = {
+        "drawn at random": chance,
+        "sure and wrong": np.array(sorted(rows[~hit[rows]], key=lambda i: (-top[i], i)), dtype=np.int64),
+        "most labels missed": np.array(
+            sorted(rows[missed[rows] > 0], key=lambda i: (-missed[i] / true[i], -true[i], i)), dtype=np.int64
+        ),
+        "everything found": np.array(
+            sorted(rows[missed[rows] == 0], key=lambda i: (-true[i], -top[i], i)), dtype=np.int64
+        ),
+    }
+    used: set[int] = set()
+    examples = []
+    for kind, order in orders.items():
+        chosen = [int(i) for i in order[: EXAMPLES + len(used)] if int(i) not in used][:EXAMPLES]
+        used.update(chosen)
+        examples += [_example(kind, i, judged, predictions, truth) for i in chosen]
+    return examples
+
+
+def _example(kind: str, row: int, judged: Judged, predictions: Predictions, truth: Dataset) -> Example:
+    here = slice(judged.best_indptr[row], min(judged.best_indptr[row + 1], judged.best_indptr[row] + SHOWN))
+    best = judged.best[here].tolist()
+    true = judged.truth[judged.indptr[row] : judged.indptr[row + 1]].tolist()
+    marks = zip(best, judged.scores[here].tolist(), judged.hits[here].tolist(), strict=True)
+    return Example(
+        kind=kind,
+        name=str(row) if truth.ids is None else truth.ids[row],
+        text=None if truth.texts is None else truth.texts[row],
+        predicted=[(predictions.labels[i], score, bool(hit)) for i, score, hit in marks],
+        missed=[truth.labels[i] for i in true if i not in best],
+    )
