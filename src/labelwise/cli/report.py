@@ -68,6 +68,7 @@ class Report(Command):
             split=self.split,
             record=record,
             title=f"{name}{told}",
+            generated=generated,
             bootstrap=self.bootstrap,
             seed=self.seed,
             on_event=show.on_event,

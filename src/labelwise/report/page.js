@@ -114,6 +114,7 @@
     }
     for (const tile of map.children) {  // no half lines
       while (tile.children.length > 1 && tile.scrollHeight > tile.clientHeight + 1) tile.lastChild.remove();
+      if (tile.scrollHeight > tile.clientHeight + 4) tile.classList.add("tiny");
     }
     const legend = [];
     if (tested) legend.push("The stronger the colour, the higher the mean F1 of the tested labels; hatched: none was tested.");

@@ -78,8 +78,10 @@ def frequency_part(findings: Findings | None, absent: str) -> Html:
         ["labels tested", *(f"{bucket.n_labels:,}" for bucket in buckets.values())],
         ["test documents", *(f"{bucket.n_docs:,}" for bucket in buckets.values())],
     ]
-    for metric in metrics:
-        rows.append([metric, *(score_cell(part.scores[metric], f"{name}:{metric}") for name, part in buckets.items())])
+    rows += [
+        [metric, *(score_cell(part.scores[metric], f"{name}:{metric}") for name, part in buckets.items())]
+        for metric in metrics
+    ]
     grid = table(["", *buckets], rows, numbers=range(1, 4))
     note = (
         "P counts right predictions of these labels and adds up to the whole; the others take only them as the truth."

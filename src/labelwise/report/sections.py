@@ -147,6 +147,8 @@ def training_part(
         chart = Chart(x, Scale.around(values, words, from_zero=name != "recall"))
         for number, run in enumerate(runs):
             chart.line(run, "one" if number == len(runs) - 1 else "faint dashed")
+            if len(run) == 1:  # no line yet
+                chart.points(run, "one", [f"step {run[0][0]:,.0f}: {run[0][1]:.4g}"])
         if name == "recall":
             points = runs[-1]
             chart.points(points, "one", [f"step {a:,.0f}: {b:.2f} %" for a, b in points])

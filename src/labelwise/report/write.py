@@ -45,6 +45,7 @@ def write_report(
     split: str = "test",
     record: Record | None = None,
     title: str | None = None,
+    generated: bool = False,
     bootstrap: int = 1000,
     seed: int = 0,
     on_event: OnEvent | None = None,
@@ -69,6 +70,8 @@ def write_report(
         Which of the run directory's runs it is about; the latest if not given.
     title
         The page's heading.
+    generated
+        The data were made by a program, which the page then says; found by itself where they lie in a shop's folder.
     bootstrap, seed
         Resamples behind the intervals, and where chance begins.
 
@@ -81,8 +84,8 @@ def write_report(
     name = Path(run_dir).resolve().name
     if isinstance(model, Path | str):
         name, model = Path(model).resolve().name, load_model(model)
-    generated = isinstance(data, Path | str) and (Path(data) / "shop.json").is_file()
     if isinstance(data, Path | str):
+        generated = generated or (Path(data) / "shop.json").is_file()
         data = load_splits(data, on_event=on_event)
     if data and split not in data and split != "test":
         raise DataError(f"there is no split {split!r}; there are: {', '.join(data)}")

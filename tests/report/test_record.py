@@ -1,0 +1,118 @@
+"""What a run directory tells of a run."""
+
+import json
+
+import pytest
+
+from labelwise import RunDirectory, UsageError, storage
+from labelwise.report import write_report
+from labelwise.report.chart import Chart, Scale
+from labelwise.report.html import data, join, short, table, tag
+from labelwise.report.record import read_records
+from tests.report.reading import Page, read
+
+
+def stage(run, name, n):
+    return run.stage(
+        name,
+        inputs={"n": n},
+        compute=lambda: n,
+        save=lambda value, path: storage.write_json(path, value),
+        load=storage.read_json,
+    )
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """Two processes: the first fine-tunes and goes back once, the second finds a stage of it."""
+    path = tmp_path / "run"
+    with RunDirectory(path, purpose="fit") as run:
+        stage(run, "tfidf", {"a": 1})
+        for step, loss in ((20, 2.0), (40, 1.5), (20, 1.9), (60, 1.0)):
+            run.on_event("matcher", {"step": step, "loss": loss, "rate": 1e-4 / step})
+        run.on_event("matcher", {"step": 60, "recall": 71.5})
+        run.on_event("remark", {"text": "the loss rose: going back to step 0 with 0.25 of the learning rate"})
+    with RunDirectory(path, purpose="fit") as run:
+        stage(run, "tfidf", {"a": 1})
+        stage(run, "index", {"a": 2})
+    files = sorted((path / "runs").glob("*.json"))
+    second = json.loads(files[1].read_text())
+    old, new = second["id"], second["id"] + "9"  # another process
+    files[1].unlink()
+    storage.write_json(path / "runs" / f"{new}.json", {**second, "id": new})
+    log = path / "events.jsonl"
+    log.write_text(log.read_text().replace(old, new) + '{"half a li', encoding="utf-8")
+    return path
+
+
+def test_runs_stages_and_events(directory):
+    first, second = read_records(directory)
+    assert [(stage.name, found) for stage, found in first.stages] == [("tfidf", False)]
+    assert [(stage.name, found) for stage, found in second.stages] == [("tfidf", True), ("index", False)]
+    assert [point["step"] for point in first.curve()] == [20, 40, 20, 60, 60]
+    assert second.curve() == []
+    assert first.seconds is not None
+    assert [words for _, words in second.timeline()] == ["stage tfidf: found", "stage index: kept"]
+
+
+def test_the_page_of_a_run_alone(directory, tmp_path):
+    first, _ = read_records(directory)
+    page = read(write_report(directory, tmp_path / "a.html", record=first))
+    training = page.text("training")
+    assert "went back 1 times" in training
+    assert "the loss rose: going back to step 0" in training
+    assert "The weights of step 60 were kept." in training
+    charts = page.all("svg", role="img")
+    assert [attributes["aria-label"] for attributes, _ in charts] == [
+        "loss by step",
+        "recall, % by step",
+        "learning rate by step",
+    ]
+    # What was given up is drawn, but not as what was kept.
+    kinds = [a["class"] for a, _ in page.all("path")]
+    assert kinds == ["line faint dashed", "line one", "line one", "line faint dashed", "line one"]
+    latest = read(write_report(directory, tmp_path / "b.html"))
+    assert "found" in latest.text("time")
+    assert "Nothing was fine-tuned" in latest.text("training")
+
+
+def test_a_run_that_did_not_finish(tmp_path):
+    with pytest.raises(KeyboardInterrupt), RunDirectory(tmp_path / "run"):
+        raise KeyboardInterrupt
+    page = read(write_report(tmp_path / "run", tmp_path / "a.html"))
+    assert "did not finish" in page.text("time")
+    assert "The run finished no stage." in page.text("time")
+
+
+def test_an_empty_directory(tmp_path):
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(UsageError, match="is an empty run directory; train with --run-dir"):
+        read_records(tmp_path)
+
+
+def test_html_is_escaped_by_construction():
+    assert tag("p", "<b>", tag("i", "&"), class_='a"b', data_x=None) == '<p class="a&quot;b">&lt;b&gt;<i>&amp;</i></p>'
+    assert join("<", None, 3) == "&lt;3"
+    assert "&lt;td&gt;" in table(["<td>"], [["<td>"]])
+    hard = ["</script>", "<!--", "\u2028", "&amp;", "é"]
+    page = Page(data("x", hard))
+    assert json.loads(page.all("script", id="x")[0][1]) == hard
+    assert page.errors == []
+    assert short("  one\n two three", 9) == "one two…"
+    assert short("x" * 20, 5) == "xxxx…"
+
+
+def test_scales():
+    scale = Scale.around([3.0, 97.0], "x")
+    assert (scale.low, scale.high) == (0, 100)
+    assert scale.ticks() == [0, 20, 40, 60, 80, 100]
+    log = Scale(1, 1000, "x", log=True)
+    assert log.ticks() == [1, 10, 100, 1000]
+    assert log.share(10) == pytest.approx(1 / 3)
+    assert [log.words(value) for value in (1, 1000)] == ["1", "1,000"]
+    assert Scale(0, 1, "p", percent=True).words(0.2) == "20 %"
+    assert Scale.around([2e-5], "rate").words(2e-5) == "2e-5"
+    chart = Chart(Scale(0, 10, "x"), Scale(0, 10, "y"))
+    left, bottom = chart.place((0, 0))
+    right, top = chart.place((10, 10))
+    assert chart.place((5, 5)) == ((left + right) / 2, (top + bottom) / 2)
