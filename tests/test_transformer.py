@@ -205,16 +205,16 @@ def test_a_run_directory_is_gone_on_from(preset, shop, settings, tmp_path):
     first, made = fit()
     second, found = fit()
     matcher = "matcher" if preset == "x-transformer" else "frozen-matcher"
-    assert list(made) == list(found) == ["tfidf", "tokens", "embeddings", "index", matcher]
+    assert list(made) == list(found) == ["tfidf", "tokens", "embeddings", "index", matcher, "ranker"]
     assert not any(made.values())
     assert all(found.values())
     same(second.predict(shop["test"].texts), first.predict(shop["test"].texts))
     assert second.report_ == first.report_
-    assert len(RunDirectory(tmp_path / "run").stages()) == 5
+    assert len(RunDirectory(tmp_path / "run").stages()) == 6
     # Another ranker does not need another matcher.
     other = fitted(settings(preset, ranker={"cost": 0.5}), shop["train"], run_dir=tmp_path / "run")
     assert other.config.ranker.cost == 0.5
-    assert len(RunDirectory(tmp_path / "run").stages()) == 5
+    assert len(RunDirectory(tmp_path / "run").stages()) == 7
 
 
 def test_lists_of_label_names(settings):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from labelwise.base import load_model as load_model
     from labelwise.calibrate import Calibrator as Calibrator
     from labelwise.config import EncoderConfig as EncoderConfig
+    from labelwise.config import EnsembleConfig as EnsembleConfig
     from labelwise.config import IndexConfig as IndexConfig
     from labelwise.config import LinearTreeConfig as LinearTreeConfig
     from labelwise.config import MatcherConfig as MatcherConfig
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from labelwise.data import split_validation as split_validation
     from labelwise.data.shop import generate_shop as generate_shop
     from labelwise.data.shop import write_shop as write_shop
+    from labelwise.ensemble import Ensemble as Ensemble
     from labelwise.errors import DataError as DataError
     from labelwise.errors import LabelwiseError as LabelwiseError
     from labelwise.errors import MissingExtraError as MissingExtraError
@@ -67,6 +69,8 @@ _HOMES = {
     "Dataset": "labelwise.data",
     "Encoder": "labelwise.features.encoder",
     "EncoderConfig": "labelwise.config",
+    "Ensemble": "labelwise.ensemble",
+    "EnsembleConfig": "labelwise.config",
     "IndexConfig": "labelwise.config",
     "LabelwiseError": "labelwise.errors",
     "LinearTree": "labelwise.model",

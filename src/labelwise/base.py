@@ -16,7 +16,9 @@ from labelwise.errors import StorageError, UsageError
 from labelwise.features.tfidf import Tfidf
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import at_least
+from labelwise.reading import Reading
 from labelwise.run import RunDirectory, kept
+from labelwise.shelf import Shelf
 from labelwise.types import Csr, OnEvent
 
 CALIBRATED_ON = 20
@@ -54,13 +56,22 @@ class Model(ABC):
         """The best labels of each document, with probabilities if the model is calibrated."""
 
     @abstractmethod
+    def scores(self, reading: Reading, top_k: int) -> Csr:
+        """(n_docs, n_labels) the best labels of each document with the model's own scores, as they were combined."""
+
     def save(self, path: Path | str) -> None:
         """Write a self-contained folder from which `load` makes the same model."""
+        with storage.atomic_folder(path, overwrite=True) as folder:
+            self.write(folder, Shelf())
+
+    @abstractmethod
+    def write(self, folder: Path, shelf: Shelf) -> None:
+        """Write into a folder that is there; parts that models may share go through the shelf."""
 
     @classmethod
     @abstractmethod
-    def load(cls, path: Path | str, *, verify: bool = True) -> Self:
-        """Read what `save` wrote; nothing in the folder is executed."""
+    def load(cls, path: Path | str, *, verify: bool = True, shelf: Shelf | None = None) -> Self:
+        """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
 
     @abstractmethod
     def title(self) -> str:
@@ -123,21 +134,25 @@ def fit_tfidf(
     )
 
 
-def load_model(path: Path | str, *, verify: bool = True) -> Model:
+def load_model(path: Path | str, *, verify: bool = True, shelf: Shelf | None = None) -> Model:
     """A saved model, whatever its kind.
 
     >>> model = load_model("my-model")
     """
-    path = Path(path)
+    path, shelf = Path(path), shelf or Shelf()
     kind = storage.read_description(path).get("kind")
     if kind == "linear-tree":
         from labelwise.model import LinearTree
 
-        return LinearTree.load(path, verify=verify)
+        return LinearTree.load(path, verify=verify, shelf=shelf)
     if kind == "x-transformer":
         from labelwise.transformer import XTransformer
 
-        return XTransformer.load(path, verify=verify)
+        return XTransformer.load(path, verify=verify, shelf=shelf)
+    if kind == "ensemble":
+        from labelwise.ensemble import Ensemble
+
+        return Ensemble.load(path, verify=verify)
     raise StorageError(f"{path} holds a {kind}, no model; give a folder that was written by labelwise train")
 
 

@@ -114,7 +114,10 @@ def _differences(config: Any, default: Any, prefix: str) -> Iterator[tuple[str, 
     for field in fields(config):
         here, usual = getattr(config, field.name), getattr(default, field.name)
         if is_dataclass(here):
-            yield from _differences(here, usual, f"{field.name}.")
+            yield from _differences(here, usual, f"{prefix}{field.name}.")
+        elif field.name == "members":
+            for number, member in enumerate(here, start=1):
+                yield from _differences(member, type(member)(), f"member {number}: ")
         elif here != usual and field.compare:
             yield f"{prefix}{field.name}", f"{here}", f"{usual}"
 

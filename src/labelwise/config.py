@@ -236,3 +236,32 @@ class LinearTreeConfig:
     """Where all chance begins."""
     threads: int | None = field(default=None, compare=False)
     """Threads to use; all cores if not given. The model does not depend on it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnsembleConfig:
+    """Several models over the same labels, combined into one."""
+
+    members: tuple[LinearTreeConfig | XTransformerConfig, ...] = ()
+    """The models to train."""
+    combine: Literal["average", "rank_average", "sigmoid_average", "softmax_average", "round_robin"] | None = None
+    """The rule that makes one list of the models' lists (see labelwise.combine); chosen on validation documents if not
+    given, average without those."""
+    over: Literal["scores", "probabilities"] | None = None
+    """What is combined: the models' own scores, or probabilities; if not given, these where every model has them."""
+    weights: Literal["equal", "learned"] = "learned"
+    """Whether every model counts the same, or as validation documents say."""
+    share_encoder: bool = True
+    """Fine-tune one encoder for all models that differ in their label trees and rankers alone, instead of one each."""
+    prune: float | None = None
+    """Drop models that bring less than so many points of the mean of P@1, P@3 and P@5 on validation documents."""
+    depth: int = 20
+    """Best labels of each model that are combined; more where more are asked for."""
+    calibrate: bool = True
+    """Learn from held-out documents what the combined scores mean."""
+    hold_out: float = 0.05
+    """Share of the training documents that stand in for validation documents, for all models, where none are given."""
+    seed: int = 0
+    """Draws the documents that are held out."""
+    threads: int | None = field(default=None, compare=False)
+    """Threads to use when predicting; all cores if not given."""

@@ -21,11 +21,14 @@ from labelwise.errors import DataError, UsageError
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import build_tree, embed_labels
 from labelwise.predictions import Predictions
+from labelwise.predictions.ranking import keep_best
 from labelwise.rank.linear import Features
 from labelwise.rank.neighbours import NeighbourSearch
 from labelwise.rank.predict import BeamSearch
 from labelwise.rank.tree import TrainedTree, train_tree
+from labelwise.reading import Reading
 from labelwise.run import RunDirectory, kept
+from labelwise.shelf import Shelf
 from labelwise.targets import canonical, targets
 from labelwise.types import Csr, OnEvent
 
@@ -148,29 +151,23 @@ class LinearTree(Model):
         ids
             The documents' own ids, passed on to the predictions.
         """
-        config, searches = self.config, self._fitted()
-        documents = Features.of(self._features(texts_or_X, on_event), bias=config.ranker.bias)
-        wanted = top_k if len(searches) == 1 else 2 * top_k
-        parts = [
-            search.top(documents, beam=config.beam, top_k=wanted, threads=config.threads, on_event=on_event)
-            for search in searches
-        ]
-        matrix = parts[0]
-        if len(parts) > 1:
-            matrix = sp.csr_array(sum(parts[1:], start=parts[0]) * np.float32(1 / len(parts)))
-            matrix.sort_indices()
-        predictions = self._answer(matrix, min_probability, ids)
-        return predictions if len(parts) == 1 else predictions.top_k(top_k)
+        reading = Reading(texts_or_X, threads=self.config.threads, on_event=on_event)
+        return self._answer(self.scores(reading, top_k), min_probability, ids)
 
-    def _features(self, texts_or_X: Any, on_event: OnEvent | None) -> Csr:
-        if not sp.issparse(texts_or_X):
-            if self.tfidf_ is None:
-                raise UsageError("this model was fitted on features, not on texts; pass a sparse matrix of features")
-            return self.tfidf_.transform(texts_or_X, on_event=on_event)
-        X = canonical(texts_or_X)
+    def scores(self, reading: Reading, top_k: int) -> Csr:
+        """(n_docs, n_labels) the best labels of each document with the model's own scores."""
+        config, searches = self.config, self._fitted()
+        X = reading.features(self.tfidf_)
         if X.shape[1] != self.n_features_:
             raise DataError(f"X has {X.shape[1]} columns but the model was fitted on {self.n_features_} features")
-        return X
+        documents = Features.of(X, bias=config.ranker.bias)
+        wanted = top_k if len(searches) == 1 else 2 * top_k
+        options: dict[str, Any] = {"beam": config.beam, "threads": reading.threads, "on_event": reading.on_event}
+        parts = [search.top(documents, top_k=wanted, **options) for search in searches]
+        if len(parts) == 1:
+            return parts[0]
+        matrix = sp.csr_array(sum(parts[1:], start=parts[0]) * np.float32(1 / len(parts)))
+        return keep_best(matrix, top_k)
 
     def title(self) -> str:
         """What it is, in a few words."""
@@ -192,25 +189,24 @@ class LinearTree(Model):
 
     # ------------------------------------------------------------------ keeping
 
-    def save(self, path: Path | str) -> None:
-        """Write a self-contained folder from which `load` makes the same model."""
+    def write(self, folder: Path, shelf: Shelf) -> None:
+        """Write into a folder that is there."""
         self._fitted()
-        with storage.atomic_folder(path, overwrite=True) as folder:
-            if self.tfidf_ is not None:
-                self.tfidf_.save(folder / "tfidf")
-            for number, tree in enumerate(self.trees_):
-                tree.save(folder / f"tree-{number}")
-            self._save_common(folder, render_card(self), n_features=self.n_features_)
+        if self.tfidf_ is not None:
+            shelf.save(self.tfidf_, folder / "tfidf")
+        for number, tree in enumerate(self.trees_):
+            tree.save(folder / f"tree-{number}")
+        self._save_common(folder, render_card(self), n_features=self.n_features_)
 
     @classmethod
-    def load(cls, path: Path | str, *, verify: bool = True) -> Self:
+    def load(cls, path: Path | str, *, verify: bool = True, shelf: Shelf | None = None) -> Self:
         """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
-        path = Path(path)
+        path, shelf = Path(path), shelf or Shelf()
         about = storage.read_description(path, kind=cls.kind)["config"]
         self = cls(storage.restore(LinearTreeConfig, about["config"], path))
         self.n_features_ = about["n_features"]
         self._load_common(path, about)
-        self.tfidf_ = Tfidf.load(path / "tfidf") if (path / "tfidf").is_dir() else None
+        self.tfidf_ = shelf.load(path / "tfidf", Tfidf.load) if shelf.has(path / "tfidf") else None
         self.trees_ = tuple(TrainedTree.load(path / f"tree-{i}", verify=verify) for i in range(self.config.n_trees))
         self._searches = self._make_searches()
         return self

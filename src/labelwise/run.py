@@ -75,7 +75,7 @@ class RunDirectory:
 
     def __init__(self, path: Path | str, *, purpose: str = "", on_event: OnEvent | None = None) -> None:
         self.path, self.purpose = Path(path), purpose
-        self._listener = on_event
+        self.listener = on_event
         self._run: dict[str, Any] | None = None
         self._held = ExitStack()
 
@@ -169,8 +169,8 @@ class RunDirectory:
 
     def on_event(self, name: str, values: Mapping[str, Any]) -> None:
         """Pass an event on to the listener and append it to events.jsonl (of progress, only its end)."""
-        if self._listener is not None:
-            self._listener(name, values)
+        if self.listener is not None:
+            self.listener(name, values)
         if name != "progress" or values.get("finished"):
             line = {"time": round(time.time(), 3), "run": self._open()["id"], "event": name, **values}
             with (self.path / "events.jsonl").open("a", encoding="utf-8") as file:

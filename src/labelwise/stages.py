@@ -1,35 +1,34 @@
-"""The stages of X-Transformer as `XTransformer.fit` runs them, each kept in the run directory where there is one."""
+"""The stages of X-Transformer on its ground: matcher and ranker, each kept in the run directory where there is one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 
-from labelwise import storage
-from labelwise.config import XTransformerConfig
-from labelwise.errors import UsageError
+from labelwise.base import CALIBRATED_ON
+from labelwise.config import IndexConfig, TfidfConfig
 from labelwise.features.encoder import Encoder
-from labelwise.features.tfidf import Tfidf
-from labelwise.features.tokens import TokenStore
-from labelwise.index import Tree, build_tree, embed_labels
-from labelwise.index.embed import unit_rows
+from labelwise.ground import Ground, Part
+from labelwise.index import Tree
 from labelwise.match.frozen import FrozenMatcher
-from labelwise.match.matcher import Documents, Matcher
+from labelwise.match.joint import GroupMatcher, side_by_side
+from labelwise.match.matcher import Matcher
 from labelwise.match.processes import joined, local_device
 from labelwise.match.start import fold_of
 from labelwise.rank.negatives import teacher_forcing
 from labelwise.rank.ranker import Inputs
-from labelwise.run import RunDirectory, kept
-from labelwise.types import Csr, OnEvent
+from labelwise.ranked import Ranked, rank
+from labelwise.run import kept
+from labelwise.types import Csr, Ints
 
-T = TypeVar("T")
+AnyMatcher = Matcher | FrozenMatcher | GroupMatcher
 
 
 class _Work(NamedTuple):
@@ -42,80 +41,23 @@ class _Work(NamedTuple):
     load: Callable[[Path], Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Documents as all stages see them."""
-
-    documents: Documents
-    E: npt.NDArray[np.float32]
-    """(n_docs, hidden) the pretrained encoder's embeddings."""
-    Y: Csr
-    """(n_docs, n_labels)"""
-
-    def __len__(self) -> int:
-        return len(self.documents)
-
-    def take(self, rows: Any) -> Part:
-        """Some of them, in this order."""
-        return Part(self.documents.take(rows), self.E[rows], self.Y[rows])
-
-
 class Stages:
-    """Computes stages, or finds them."""
+    """Computes the matcher and the ranker of one model, or finds them."""
 
-    def __init__(self, config: XTransformerConfig, run: RunDirectory | None, on_event: OnEvent | None) -> None:
-        self.config, self.run, self.on_event = config, run, on_event
+    def __init__(self, ground: Ground) -> None:
+        self.ground, self.config, self.run, self.on_event = ground, ground.config, ground.run, ground.on_event
 
-    def part(self, tfidf: Tfidf, encoder: Encoder, texts: list[str], Y: Csr) -> Part:
-        """Texts as tf-idf, tokens and pretrained embeddings."""
-        config, hook = self.config, self.on_event
-        tokens = kept(
-            self.run,
-            "tokens",
-            {"encoder": config.encoder, "texts": texts},
-            lambda: encoder.tokenize(texts, threads=config.threads, on_event=hook),
-            TokenStore.save,
-            TokenStore.load,
-        )
-        E = kept(
-            self.run,
-            "embeddings",
-            {"encoder": config.encoder, "tokens": tokens.tokens, "indptr": tokens.indptr},
-            lambda: encoder.embed(tokens, device=self.device(), on_event=hook),
-            lambda E, path: storage.save(path, kind="embeddings", arrays={"E": E}),
-            lambda path: np.asarray(storage.load(path, kind="embeddings").arrays["E"]),
-        )
-        return Part(Documents(tokens, tfidf.transform(texts, on_event=hook)), E, Y)
+    # ------------------------------------------------------------------ the matcher
 
-    def index(self, part: Part, encoder: Encoder, label_texts: Sequence[str]) -> Tree:
-        """The tree of labels, flat: clusters right below the root."""
-        config = self.config
-        index = replace(config.index, seed=config.seed, threads=config.threads)
-        kind = config.label_embedding
-        inputs: dict[str, Any] = {"config": index, "kind": kind, "Y": part.Y}
-        if kind == "text-emb":
-            inputs |= {"encoder": config.encoder, "texts": list(label_texts)}
-        else:
-            inputs["rows"] = part.documents.X if kind == "pifa-tfidf" else part.E
+    def matcher(self, trees: Sequence[Tree]) -> Matcher | FrozenMatcher:
+        """g, fine-tuned on the clusters of all these trees, or frozen, of one tree.
 
-        def compute() -> Tree:
-            options: dict[str, Any] = {"normalize_documents": index.normalize_documents, "threads": config.threads}
-            if kind == "pifa-tfidf":
-                Z = embed_labels(part.Y, part.documents.X, **options)
-            elif kind == "pifa-neural":
-                Z = embed_labels(part.Y, unit_rows(part.E), **options)
-            else:
-                Z = unit_rows(
-                    encoder.embed(list(label_texts), pooling="mean", device=self.device(), on_event=self.on_event)
-                )
-            tree = build_tree(Z, index, on_event=self.on_event)
-            return tree.collapse(*range(1, tree.depth - 1)) if tree.depth > 2 else tree
+        Of several processes this is for the first; the others `take_part`.
+        """
+        return self._matcher(trees, self.ground.learn(), self.ground.judge())
 
-        return kept(self.run, "index", inputs, compute, Tree.save, Tree.load)
-
-    def matcher(self, encoder: Encoder, learn: Part, tree: Tree, judge: Part | None) -> Matcher | FrozenMatcher:
-        """g, fine-tuned or frozen. Of several processes this is for the first; the others `take_part`."""
-        work, processes = self._matching(encoder, learn, tree, judge), joined()
+    def _matcher(self, trees: Sequence[Tree], learn: Part, judge: Part | None) -> Matcher | FrozenMatcher:
+        work, processes = self._matching(trees, learn, judge), joined()
         if processes.count == 1 or not self.config.fine_tune:
             return kept(self.run, *work)  # type: ignore[no-any-return]  # one of the two
         device, called = local_device() or torch.device("cpu"), False
@@ -131,14 +73,23 @@ class Stages:
             processes.agree(0.0, device)
         return found  # type: ignore[no-any-return]  # as above
 
-    def take_part(self, encoder: Encoder, learn: Part, tree: Tree, judge: Part | None) -> None:
+    def take_part(self, trees: Sequence[Tree]) -> None:
         """Train the matcher with the first process, which keeps the result, if it has to be trained."""
-        if self.config.fine_tune and joined().agree(0.0, local_device() or torch.device("cpu")) > 0:
-            self._matching(encoder, learn, tree, judge).compute()
+        self._take_part(trees, self.ground.learn(), self.ground.judge())
 
-    def _matching(self, encoder: Encoder, learn: Part, tree: Tree, judge: Part | None) -> _Work:
-        config, hook = self.config, self.on_event
-        M = teacher_forcing(learn.Y, tree.clusters, tree.n_clusters)
+    def take_part_unseen(self, trees: Sequence[Tree]) -> None:
+        """Train the matchers that did not see a part of the documents with the first process."""
+        if self._unseen_wanted:
+            for _, learn in self._folds():
+                self._take_part(trees, learn, None)
+
+    def _take_part(self, trees: Sequence[Tree], learn: Part, judge: Part | None) -> None:
+        if self.config.fine_tune and joined().agree(0.0, local_device() or torch.device("cpu")) > 0:
+            self._matching(trees, learn, judge).compute()
+
+    def _matching(self, trees: Sequence[Tree], learn: Part, judge: Part | None) -> _Work:
+        config, hook, device = self.config, self.on_event, self.ground.device()
+        M = _clusters(learn.Y, trees)
         inputs: dict[str, Any] = {
             "encoder": config.encoder,
             "linear": config.linear,
@@ -147,87 +98,141 @@ class Stages:
             "tokens": learn.documents.tokens.tokens,
             "M": M,
         }
-        device = self.device()
         if not config.fine_tune:
+            frozen = FrozenMatcher(config.linear, dense_weight=config.matcher.dense_weight, device=device)
+            options: dict[str, Any] = {"seed": config.seed, "threads": config.threads, "on_event": hook}
             return _Work(
                 "frozen-matcher",
                 {**inputs, "seed": config.seed},
-                lambda: FrozenMatcher(config.linear, dense_weight=config.matcher.dense_weight, device=device).fit(
-                    encoder, learn.documents, M, E=learn.E, seed=config.seed, threads=config.threads, on_event=hook
-                ),
-                FrozenMatcher.save,
-                lambda path: FrozenMatcher.load(path, device=device),
+                lambda: frozen.fit(self.ground.encoder(), learn.documents, M, E=learn.E, **options),
+                lambda matcher, path: matcher.save(path, encoder=False),
+                lambda path: FrozenMatcher.load(path, device=device, encoder=self.ground.encoder()),
             )
-        settings = replace(config.matcher, seed=config.seed)
+        settings, groups = replace(config.matcher, seed=config.seed), [tree.n_clusters for tree in trees]
+        inputs |= {"config": settings} | ({"groups": groups} if len(groups) > 1 else {})
         validation = None
         if judge is not None:
-            validation = (judge.documents, teacher_forcing(judge.Y, tree.clusters, tree.n_clusters))
+            validation = (judge.documents, _clusters(judge.Y, trees))
             inputs |= {"judged by": judge.documents.tokens.tokens, "judged clusters": validation[1]}
 
         def compute() -> Matcher:
             return Matcher(settings, config.linear).fit(
-                encoder,
+                Encoder.load(config.encoder),
                 learn.documents,
                 M,
                 E=learn.E,
+                groups=groups,
                 validation=validation,
-                checkpoint=None if self.run is None else self.run.scratch("matcher", {**inputs, "config": settings}),
+                checkpoint=None if self.run is None else self.run.scratch("matcher", inputs),
                 threads=config.threads,
                 on_event=hook,
             )
 
-        return _Work(
-            "matcher",
-            {**inputs, "config": settings},
-            compute,
-            Matcher.save,
-            lambda path: Matcher.load(path, device=device),
-        )
+        return _Work("matcher", inputs, compute, Matcher.save, lambda path: Matcher.load(path, device=device))
 
-    def inputs(self, matcher: Matcher | FrozenMatcher, part: Part, *, tree: Tree | None = None) -> Inputs:
+    # ------------------------------------------------------------------ the ranker
+
+    def ranked(self, matcher: AnyMatcher, trees: Sequence[Tree], depth: int = CALIBRATED_ON) -> Ranked:
+        """The ranker below a matcher, or below one tree's share of it.
+
+        Parameters
+        ----------
+        trees
+            All trees of the matcher.
+        depth
+            Labels of each held-out document that are kept.
+        """
+        config, source, train, judge = self.config, self.ground.source, self.ground.train(), self.ground.judge()
+        tree = trees[matcher.group if isinstance(matcher, GroupMatcher) else 0]
+        # What these say is in the features, in the trees, or in who is held out.
+        settings = replace(
+            config, tfidf=TfidfConfig(), index=IndexConfig(), label_embedding="pifa-neural", hold_out=0.0
+        )
+        inputs: dict[str, Any] = {
+            "config": settings,
+            "depth": depth,
+            "X": train.documents.X,
+            "tokens": train.documents.tokens.tokens,
+            "Y": source.Y,
+            "trees": [tree.clusters for tree in trees],
+            "tree": tree.clusters,
+            "aside": source.aside,
+            "truth": source.truth,
+        }
+        if judge is not None:
+            inputs |= {"judged X": judge.documents.X, "judged tokens": judge.documents.tokens.tokens}
+
+        def compute() -> Ranked:
+            everything, held = self._inputs(matcher, trees, "train"), None
+            if source.aside is not None:
+                held = everything.take(source.aside)
+            elif source.judged is not None:
+                held = self._inputs(matcher, trees, "judge")
+            return rank(
+                everything,
+                source.Y,
+                tree,
+                config,
+                held=held,
+                truth=source.truth,
+                aside=source.aside,
+                depth=depth,
+                on_event=self.on_event,
+            )
+
+        if self._unseen_wanted and joined().count > 1:  # the others wait to help, whether the ranker is found or not
+            self._unseen(matcher.joint if isinstance(matcher, GroupMatcher) else matcher, trees)
+        return kept(self.run, "ranker", inputs, compute, Ranked.save, Ranked.load)
+
+    def _inputs(self, matcher: AnyMatcher, trees: Sequence[Tree], which: str) -> Inputs:
         """What the ranker reads: features, and the matcher's clusters.
 
-        With a tree the documents are training documents: their clusters come, if the configuration says so, from
-        matchers that did not see them.
+        The clusters of training documents come, if the configuration says so, from matchers that did not see them.
         """
         config = self.config
-        options: dict[str, Any] = {"top_b": config.beam, "threads": config.threads, "on_event": self.on_event}
+        part = self.ground.train() if which == "train" else self.ground.judge()
+        assert part is not None
+        options: dict[str, Any] = {"top_b": config.beam, "threads": config.threads}
         if isinstance(matcher, FrozenMatcher):
-            options["E"] = part.E
-        E, found = matcher.match(part.documents, **options)
-        if tree is not None and config.matcher.negatives_from == "out-of-fold":
-            found = self._unseen_clusters(part, tree)
-        return Inputs.of(config.features, part.documents.X, E, found)
+            E, found = matcher.match(part.documents, E=part.E, **options)
+            if which == "train" and self._unseen_wanted:
+                found = self._unseen(matcher, trees)
+            return Inputs.of(config.features, part.documents.X, E, found)
+        joint = matcher.joint if isinstance(matcher, GroupMatcher) else matcher
 
-    def _unseen_clusters(self, part: Part, tree: Tree) -> Csr:
-        """The best clusters of each document by matchers that did not see it."""
-        rows = self._folds(part)
-        found = []
-        for aside in rows:
-            learn = part.take(np.setdiff1d(np.arange(len(part)), aside))
-            matcher = self.matcher(Encoder.load(self.config.encoder), learn, tree, None)
-            found.append(matcher.match(part.documents.take(aside), top_b=self.config.beam)[1])
-        order = np.argsort(np.concatenate(rows), kind="stable")
-        return Csr(sp.vstack(found, format="csr"))[order]
+        def match() -> tuple[npt.NDArray[np.float32], Csr]:
+            E, found = joint.match(part.documents, **options, on_event=self.on_event)
+            return E, self._unseen(joint, trees) if which == "train" and self._unseen_wanted else found
 
-    def take_part_unseen(self, part: Part, tree: Tree) -> None:
-        """Train the matchers of `inputs` with the first process."""
-        if self.config.matcher.negatives_from == "out-of-fold":
-            for aside in self._folds(part):
-                learn = part.take(np.setdiff1d(np.arange(len(part)), aside))
-                self.take_part(Encoder.load(self.config.encoder), learn, tree, None)
+        self.ground.bench.forget("matched", but=joint)  # embeddings of one matcher at a time
+        E, found = self.ground.bench.once(("matched", joint, which), match)
+        own = matcher.own(found) if isinstance(matcher, GroupMatcher) else found
+        return Inputs.of(config.features, part.documents.X, E, own)
 
-    def _folds(self, part: Part) -> list[npt.NDArray[np.int64]]:
-        folds = self.config.matcher.folds
-        fold = fold_of(len(part), folds, self.config.seed)
-        return [np.flatnonzero(fold == number) for number in range(folds)]
+    @property
+    def _unseen_wanted(self) -> bool:
+        return self.config.matcher.negatives_from == "out-of-fold"
 
-    def device(self) -> str | None:
-        """Where neural parts compute: as the launcher or the configuration says, or the GPU if there is one."""
-        wanted = self.config.matcher.device
-        if wanted is not None and wanted.startswith("cuda") and not torch.cuda.is_available():
-            raise UsageError(f"the device is {wanted}, but torch finds no GPU here; leave the device out, or use cpu")
-        launched = local_device()
-        if launched is not None:
-            return str(launched)
-        return wanted or ("cuda" if torch.cuda.is_available() else None)
+    def _unseen(self, matcher: Matcher | FrozenMatcher, trees: Sequence[Tree]) -> Csr:
+        """The best clusters of each training document by matchers like this one that did not see it."""
+
+        def find() -> Csr:
+            found, rows = [], []
+            for aside, learn in self._folds():
+                other = self._matcher(trees, learn, None)
+                found.append(other.match(self.ground.train().documents.take(aside), top_b=self.config.beam)[1])
+                rows.append(aside)
+            return Csr(sp.vstack(found, format="csr"))[np.argsort(np.concatenate(rows), kind="stable")]
+
+        return self.ground.bench.once(("unseen", matcher), find)
+
+    def _folds(self) -> list[tuple[Ints, Part]]:
+        """Rows of the training documents in parts, each with all other documents."""
+        train, folds = self.ground.train(), self.config.matcher.folds
+        fold = fold_of(len(train), folds, self.config.seed)
+        return [(np.flatnonzero(fold == number), train.take(np.flatnonzero(fold != number))) for number in range(folds)]
+
+
+def _clusters(Y: Csr, trees: Sequence[Tree]) -> Csr:
+    """(n_docs, clusters of all trees) which of them the documents have."""
+    return side_by_side([teacher_forcing(Y, tree.clusters, tree.n_clusters) for tree in trees])

@@ -8,34 +8,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
 from labelwise import storage
-from labelwise.base import CALIBRATED_ON, Model, check_fitted, fit_tfidf
-from labelwise.calibrate import Calibrator
+from labelwise.base import CALIBRATED_ON, Model, check_fitted
 from labelwise.card import render_card
 from labelwise.config import XTransformerConfig
 from labelwise.data import Dataset
-from labelwise.data.split import split_rows
 from labelwise.errors import DataError, UsageError
 from labelwise.features.encoder import Encoder
 from labelwise.features.tfidf import Tfidf
+from labelwise.ground import Ground, choose_device
 from labelwise.index import Tree
 from labelwise.match.frozen import FrozenMatcher
-from labelwise.match.matcher import Documents, Matcher
+from labelwise.match.joint import GroupMatcher
+from labelwise.match.matcher import Matcher
 from labelwise.match.processes import joined
-from labelwise.match.recall import recall_at
 from labelwise.predictions import Predictions
-from labelwise.rank.negatives import teacher_forcing
-from labelwise.rank.predict import Combine
-from labelwise.rank.ranker import COMBINES, WEIGHTS, Inputs, Ranker, choose_ranker
+from labelwise.rank.ranker import Inputs, Ranker
+from labelwise.reading import Reading
 from labelwise.run import RunDirectory
-from labelwise.stages import Part, Stages
-from labelwise.targets import targets
+from labelwise.shelf import Shelf
+from labelwise.source import Source, check_texts
+from labelwise.stages import AnyMatcher, Stages
 from labelwise.types import Csr, OnEvent
-from labelwise.validation import measure
-
-RECALL_AT = (1, 5, 10, 20)
+from labelwise.workbench import Workbench
 
 
 class XTransformer(Model):
@@ -50,8 +45,10 @@ class XTransformer(Model):
     config: XTransformerConfig
     tfidf_: Tfidf
     tree_: Tree
-    matcher_: Matcher | FrozenMatcher
+    matcher_: AnyMatcher
     ranker_: Ranker
+    held_: Csr | None
+    """Scores of the held-out documents' best labels, by a ranker that had not seen them; there after `fit` only."""
 
     def __init__(self, config: XTransformerConfig | None = None) -> None:
         self.config = config or XTransformerConfig()
@@ -90,104 +87,45 @@ class XTransformer(Model):
         Of several processes that a launcher started the first gets a fitted model; the others help to fine-tune.
         """
         config = _checked(self.config)
-        Y, labels = targets(labels_or_Y, label_names)
-        texts = _texts(texts)
-        for name, given, wanted in (("texts", texts, Y.shape[0]), ("label texts", label_texts, len(labels))):
-            if given is not None and len(given) != wanted:
-                raise DataError(f"there are {len(given)} {name} but {wanted} are needed, one for each")
+        source = Source.of(
+            texts,
+            labels_or_Y,
+            label_names=label_names,
+            label_texts=label_texts,
+            validation=validation,
+            hold_out=config.hold_out,
+            seed=config.seed,
+        )
         with RunDirectory(run_dir, purpose="fit", on_event=on_event) if run_dir else nullcontext() as run:
-            stages = Stages(config, run, run.on_event if run else on_event)
-            stages.device()  # say before the work that there is none
-            tfidf = fit_tfidf(replace(config.tfidf, threads=config.threads), texts, run, on_event=stages.on_event)
-            encoder = Encoder.load(config.encoder)
-            train = stages.part(tfidf, encoder, texts, Y)
-            learn: Part = train
-            judge: Part | None = None
-            aside: Any = None
-            truth: Csr | None = None
-            if validation is not None:
-                known = validation.with_labels(labels)
-                judge = stages.part(tfidf, encoder, _texts(known.texts), Csr(known.Y[:, : len(labels)]))
-                truth = known.Y
-            elif config.hold_out > 0 and len(texts) * config.hold_out >= 1:
-                rest, aside = split_rows(Y, config.hold_out, seed=config.seed)
-                learn, judge = train.take(rest), train.take(aside)
-                truth = judge.Y
-
-            tree = stages.index(train, encoder, label_texts or labels)
+            ground = Ground(config, Workbench(source, run, on_event))
+            ground.device()  # say before the work that there is none
+            trees = [ground.index()]
+            stages = Stages(ground)
             if not joined().first:
-                stages.take_part(encoder, learn, tree, judge)
-                stages.take_part_unseen(train, tree)
+                stages.take_part(trees)
+                stages.take_part_unseen(trees)
                 return self
-            matcher = stages.matcher(encoder, learn, tree, judge)
-            everything = stages.inputs(matcher, train, tree=tree)
-            held = (
-                None
-                if judge is None
-                else everything.take(aside)
-                if aside is not None
-                else stages.inputs(matcher, judge)
-            )
-            M = teacher_forcing(Y, tree.clusters, tree.n_clusters)
-            ranker, calibrator, report = self._rank(everything, Y, M, tree, held, truth, aside, stages)
-            # Nothing of an earlier fit is touched before all is trained.
-            self.tfidf_, self.labels_, self.tree_ = tfidf, labels, tree
-            self.matcher_, self.ranker_, self.calibrator_ = matcher, ranker, calibrator
-            self.report_ = {"documents": int(Y.shape[0]), "pairs": int(Y.nnz), **report}
+            self.fit_ranker(stages, stages.matcher(trees), trees)
         return self
 
-    def _rank(
-        self,
-        everything: Inputs,
-        Y: Csr,
-        M: Csr,
-        tree: Tree,
-        held: Inputs | None,
-        truth: Csr | None,
-        aside: Any,
-        stages: Stages,
-    ) -> tuple[Ranker, Calibrator | None, dict[str, Any]]:
-        """The ranker with what validation documents choose, what its scores mean, and what the card tells of it."""
-        config = self.config
-        options: dict[str, Any] = {"seed": config.seed, "threads": config.threads, "on_event": stages.on_event}
-        settings: dict[str, Any] = {
-            "dense_weight": config.dense_weight or 1.0,
-            "combine": config.combine or "l3-hinge",
-            "matcher_weight": 1.0 if config.matcher_weight is None else config.matcher_weight,
-        }
-        fixed = None not in (config.dense_weight, config.combine, config.matcher_weight)
-        if held is None or truth is None or (aside is not None and fixed and not config.calibrate):
-            ranker = Ranker.fit(everything, Y, M, tree.clusters, config.ranker, **settings, **options)
-            return ranker, None, {"chosen": settings}
-        rest = np.setdiff1d(np.arange(Y.shape[0]), aside) if aside is not None else np.arange(Y.shape[0])
-        learn = (everything.take(rest), Y[rest], M[rest]) if aside is not None else (everything, Y, M)
-        known = Csr(truth[:, : Y.shape[1]])
-        ranker, trials = choose_ranker(
-            learn,
-            (held, known),
-            tree.clusters,
-            config.ranker,
-            weights=WEIGHTS if config.dense_weight is None else [config.dense_weight],
-            combines=_combines(config),
-            **options,
-        )
-        measured = measure(ranker.top(held, CALIBRATED_ON, threads=config.threads), truth)
-        clusters = teacher_forcing(known, tree.clusters, tree.n_clusters)
-        report: dict[str, Any] = {
-            "recall": recall_at(held.found, clusters, [top for top in RECALL_AT if top <= config.beam]),
-            "chosen": {
-                "dense_weight": ranker.dense_weight,
-                "combine": ranker.combine,
-                "matcher_weight": ranker.matcher_weight,
-            },
-            "trials": trials,
-            "tuning": {"trials": len(trials), "metric": "the mean of P@1, P@3 and P@5"},
-        }
-        kind = {"kind": "split"} if aside is None else {"kind": "share", "share": config.hold_out}
-        report["validation"] = {**kind, **measured.to_dict()}
-        if aside is not None:  # all is chosen: the documents that chose it are learnt from too
-            ranker = Ranker.fit(everything, Y, M, tree.clusters, config.ranker, **report["chosen"], **options)
-        return ranker, measured.calibrator if config.calibrate else None, report
+    def fit_ranker(
+        self, stages: Stages, matcher: AnyMatcher, trees: Sequence[Tree], depth: int = CALIBRATED_ON
+    ) -> None:
+        """Train what comes after the matcher, which may be one tree's share of a matcher of several trees.
+
+        Parameters
+        ----------
+        trees
+            All trees of the matcher.
+        depth
+            Labels of each held-out document that are kept in `held_`.
+        """
+        ranked, source = stages.ranked(matcher, trees, depth), stages.ground.source
+        # Nothing of an earlier fit is touched before all is trained.
+        self.tfidf_, self.labels_, self.matcher_ = stages.ground.tfidf(), source.labels, matcher
+        self.tree_ = trees[matcher.group if isinstance(matcher, GroupMatcher) else 0]
+        self.ranker_, self.calibrator_, self.held_ = ranked.ranker, ranked.calibrator, ranked.held
+        self.report_ = {"documents": int(source.Y.shape[0]), "pairs": int(source.Y.nnz), **ranked.report}
 
     # ------------------------------------------------------------------ using
 
@@ -216,13 +154,15 @@ class XTransformer(Model):
             The texts' own ids, passed on to the predictions.
         """
         check_fitted(self, "ranker_")
-        config, texts = self.config, _texts(texts_or_X)
-        tokens = self.matcher_.encoder_.tokenize(texts, threads=config.threads, on_event=on_event)
-        documents = Documents(tokens, self.tfidf_.transform(texts, on_event=on_event))
-        E, found = self.matcher_.match(documents, top_b=config.beam, threads=config.threads, on_event=on_event)
-        inputs = Inputs.of(config.features, documents.X, E, found)
-        matrix = self.ranker_.top(inputs, top_k, threads=config.threads, on_event=on_event)
-        return self._answer(matrix, min_probability, ids)
+        reading = Reading(check_texts(texts_or_X), threads=self.config.threads, on_event=on_event)
+        return self._answer(self.scores(reading, top_k), min_probability, ids)
+
+    def scores(self, reading: Reading, top_k: int) -> Csr:
+        """(n_docs, n_labels) the best labels of each text with the model's own scores."""
+        config, X = self.config, reading.features(self.tfidf_)
+        E, found = reading.match(self.matcher_, self.tfidf_, config.beam)
+        inputs = Inputs.of(config.features, X, E, found)
+        return self.ranker_.top(inputs, top_k, threads=reading.threads, on_event=reading.on_event)
 
     def title(self) -> str:
         """What it is, in a few words."""
@@ -245,48 +185,43 @@ class XTransformer(Model):
 
     # ------------------------------------------------------------------ keeping
 
-    def save(self, path: Path | str) -> None:
-        """Write a self-contained folder from which `load` makes the same model."""
+    def write(self, folder: Path, shelf: Shelf) -> None:
+        """Write into a folder that is there."""
         check_fitted(self, "ranker_")
-        with storage.atomic_folder(path, overwrite=True) as folder:
-            self.tfidf_.save(folder / "tfidf")
-            self.tree_.save(folder / "index")
-            self.matcher_.save(folder / "matcher")
-            self.ranker_.save(folder / "ranker")
-            self._save_common(folder, render_card(self))
+        matcher, more = self.matcher_, {}
+        shelf.save(self.tfidf_, folder / "tfidf")
+        self.tree_.save(folder / "index")
+        if isinstance(matcher, GroupMatcher):
+            shelf.save(matcher.joint, folder / "matcher")
+            more = {"group": matcher.group}
+        elif isinstance(matcher, FrozenMatcher):
+            matcher.save(folder / "matcher", encoder=False)
+            shelf.save(matcher.encoder_, folder / "matcher" / "encoder")
+        else:
+            matcher.save(folder / "matcher")
+        self.ranker_.save(folder / "ranker")
+        self._save_common(folder, render_card(self), **more)
 
     @classmethod
-    def load(cls, path: Path | str, *, verify: bool = True) -> Self:
+    def load(cls, path: Path | str, *, verify: bool = True, shelf: Shelf | None = None) -> Self:
         """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
-        path = Path(path)
+        path, shelf = Path(path), shelf or Shelf()
         about = storage.read_description(path, kind=cls.kind)["config"]
         config = storage.restore(XTransformerConfig, about["config"], path)
         # Where it was trained says nothing of where it is used.
         self = cls(replace(config, matcher=replace(config.matcher, device=None)))
         self._load_common(path, about)
-        self.tfidf_ = Tfidf.load(path / "tfidf")
+        self.tfidf_ = shelf.load(path / "tfidf", Tfidf.load)
         self.tree_ = Tree.load(path / "index", verify=verify)
-        kind: Any = Matcher if self.config.fine_tune else FrozenMatcher
-        self.matcher_ = kind.load(path / "matcher", device=Stages(self.config, None, None).device(), verify=verify)
+        options: dict[str, Any] = {"device": choose_device(None), "verify": verify}
+        if config.fine_tune:
+            matcher = shelf.load(path / "matcher", lambda place: Matcher.load(place, **options))
+            self.matcher_ = GroupMatcher(matcher, about["group"]) if "group" in about else matcher
+        else:
+            encoder = shelf.load(path / "matcher" / "encoder", Encoder.load)
+            self.matcher_ = FrozenMatcher.load(path / "matcher", encoder=encoder, **options)
         self.ranker_ = Ranker.load(path / "ranker", verify=verify)
         return self
-
-
-def _texts(texts: Any) -> list[str]:
-    if texts is None or not hasattr(texts, "__iter__") or isinstance(texts, str) or hasattr(texts, "tocsr"):
-        raise DataError("X-Transformer reads texts: give a list of strings, not features")
-    return list(texts)
-
-
-def _combines(config: XTransformerConfig) -> list[tuple[Combine, float]]:
-    """The ways to combine scores that are left to choose from."""
-    if config.combine is not None and config.matcher_weight is not None:
-        return [(config.combine, config.matcher_weight)]
-    if config.combine is not None:
-        return [pair for pair in COMBINES if pair[0] == config.combine] or [(config.combine, 1.0)]
-    if config.matcher_weight is not None:
-        return [(combine, config.matcher_weight) for combine in dict.fromkeys(pair[0] for pair in COMBINES)]
-    return list(COMBINES)
 
 
 def _checked(config: XTransformerConfig) -> XTransformerConfig:

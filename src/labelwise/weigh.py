@@ -39,9 +39,11 @@ class Jury:
         rows = np.repeat(np.arange(Y.shape[0], dtype=np.int64), np.diff(Y.indptr))
         self._right = np.isin(keys, rows * Y.shape[1] + Y.indices)
         self._counts: dict[Rule, npt.NDArray[np.float32]] = {}
+        self.trials = 0
 
     def scores(self, rule: Rule, weights: Floats) -> Floats:
         """(n_docs,) the mean of P@1, P@3 and P@5 of each document, in percent."""
+        self.trials += 1
         if rule not in self._counts:
             self._counts[rule] = self.lists.counts(rule, self.over)
         found = self.lists.matrix(self.lists.merge(self._counts[rule], rule, weights))

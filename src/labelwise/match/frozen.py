@@ -71,18 +71,21 @@ class FrozenMatcher:
     def _dense(self, E: Floats) -> npt.NDArray[np.float32]:
         return unit_rows(E) * np.float32(self.dense_weight)
 
-    def save(self, path: Path | str) -> None:
-        """Write a folder: the encoder as Hugging Face keeps it, and the linear models."""
+    def save(self, path: Path | str, *, encoder: bool = True) -> None:
+        """Write a folder: the encoder as Hugging Face keeps it, unless it is kept elsewhere, and the linear models."""
         linear = self.linear_
         sizes = {"n_features": linear.n_features, "n_dense": linear.n_dense, "bias": linear.bias}
         about: dict[str, Any] = {"linear": self.linear, "dense_weight": self.dense_weight, **sizes}
         with storage.atomic_folder(path, overwrite=True) as folder:
-            self.encoder_.save(folder / "encoder")
+            if encoder:
+                self.encoder_.save(folder / "encoder")
             storage.save(folder / "linear", kind=KIND, config=about, arrays=linear.level.to_arrays(""))
 
     @classmethod
-    def load(cls, path: Path | str, *, device: str | None = None, verify: bool = True) -> Self:
-        """Read what `save` wrote."""
+    def load(
+        cls, path: Path | str, *, device: str | None = None, verify: bool = True, encoder: Encoder | None = None
+    ) -> Self:
+        """Read what `save` wrote; an encoder that is there already is not read again."""
         path = Path(path)
         saved = storage.load(path / "linear", kind=KIND, verify=verify)
         about = saved.config
@@ -93,5 +96,5 @@ class FrozenMatcher:
         except KeyError as err:
             raise StorageError(f"{path} lacks {err}; copy or make it again") from err
         self.linear_ = LinearMatcher(level, about["n_features"], about["n_dense"], about["bias"])
-        self.encoder_ = Encoder.load(path / "encoder")
+        self.encoder_ = encoder or Encoder.load(path / "encoder")
         return self

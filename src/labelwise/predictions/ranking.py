@@ -30,6 +30,14 @@ def rank_all(matrix: Csr) -> Ints:
     return np.lexsort((matrix.indices, -matrix.data.astype(np.float64, copy=False), rows))
 
 
+def keep_best(matrix: Csr, k: int) -> Csr:
+    """The same rows with only their `k` best entries; the input is left as it was."""
+    indptr, best = rank_best(matrix, k)
+    kept = sp.csr_array((matrix.data[best], matrix.indices[best], indptr), shape=matrix.shape)
+    kept.sort_indices()
+    return kept
+
+
 def at_least(matrix: Csr, score: float) -> Csr:
     """The same rows with only the entries of at least this score; the input is left as it was."""
     kept = matrix.data >= score

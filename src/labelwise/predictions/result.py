@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from labelwise.errors import DataError, UsageError
 from labelwise.predictions.files import write_rows
-from labelwise.predictions.ranking import rank_all, rank_best
+from labelwise.predictions.ranking import keep_best, rank_all
 from labelwise.types import Csr
 
 
@@ -72,11 +72,7 @@ class Predictions:
         """The same documents with only their `k` best labels."""
         if k < 1:
             raise UsageError(f"top_k needs a k of at least 1, not {k}")
-        indptr, best = rank_best(self.matrix, k)
-        kept = (self.matrix.data[best], self.matrix.indices[best], indptr)
-        matrix = sp.csr_array(kept, shape=self.matrix.shape)
-        matrix.sort_indices()
-        return replace(self, matrix=matrix)
+        return replace(self, matrix=keep_best(self.matrix, k))
 
     def with_labels(self, labels: Sequence[str]) -> Self:
         """The same predictions with columns in the order of `labels`; names not among them follow at the end.

@@ -1,0 +1,135 @@
+"""The last stage of X-Transformer: a ranker, with what held-out documents chose for it and say of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from labelwise import storage
+from labelwise.base import CALIBRATED_ON
+from labelwise.calibrate import Calibrator
+from labelwise.config import XTransformerConfig
+from labelwise.index import Tree
+from labelwise.match.recall import recall_at
+from labelwise.predictions.ranking import keep_best
+from labelwise.rank.negatives import teacher_forcing
+from labelwise.rank.predict import Combine
+from labelwise.rank.ranker import COMBINES, WEIGHTS, Inputs, Ranker, choose_ranker
+from labelwise.types import Csr, Ints, OnEvent
+from labelwise.validation import measure
+
+KIND = "ranked"
+RECALL_AT = (1, 5, 10, 20)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """A ranker and what goes with it."""
+
+    ranker: Ranker
+    calibrator: Calibrator | None
+    report: dict[str, Any]
+    """What the model card tells: what was chosen, and what held-out documents said."""
+    held: Csr | None
+    """(n_held, n_labels) scores of the held-out documents' best labels, by a ranker that had not seen them."""
+
+    def save(self, path: Path | str) -> None:
+        """Write a folder that `load` reads."""
+        with storage.atomic_folder(path, overwrite=True) as folder:
+            self.ranker.save(folder / "ranker")
+            if self.calibrator is not None:
+                self.calibrator.save(folder / "calibration.json")
+            matrices = {} if self.held is None else {"held": self.held}
+            storage.save(folder / "report", kind=KIND, config=self.report, matrices=matrices)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read what `save` wrote."""
+        path = Path(path)
+        saved = storage.load(path / "report", kind=KIND)
+        report = saved.config
+        if "recall" in report:  # JSON has no numbers for keys
+            report["recall"] = {int(top): value for top, value in report["recall"].items()}
+        calibration = path / "calibration.json"
+        calibrator = Calibrator.load(calibration) if calibration.is_file() else None
+        return cls(Ranker.load(path / "ranker"), calibrator, report, saved.matrices.get("held"))
+
+
+def rank(
+    everything: Inputs,
+    Y: Csr,
+    tree: Tree,
+    config: XTransformerConfig,
+    *,
+    held: Inputs | None = None,
+    truth: Csr | None = None,
+    aside: Ints | None = None,
+    depth: int = CALIBRATED_ON,
+    on_event: OnEvent | None = None,
+) -> Ranked:
+    """Train the ranker as held-out documents choose.
+
+    Parameters
+    ----------
+    everything, Y : what the ranker reads of the training documents, and their labels
+    held, truth : the same of the held-out documents; None where there are none
+    aside : which of the training documents are the held-out ones; None where those are others
+    depth : labels of each held-out document that are kept
+    """
+    M = teacher_forcing(Y, tree.clusters, tree.n_clusters)
+    options: dict[str, Any] = {"seed": config.seed, "threads": config.threads, "on_event": on_event}
+    settings: dict[str, Any] = {
+        "dense_weight": config.dense_weight or 1.0,
+        "combine": config.combine or "l3-hinge",
+        "matcher_weight": 1.0 if config.matcher_weight is None else config.matcher_weight,
+    }
+    fixed = None not in (config.dense_weight, config.combine, config.matcher_weight)
+    if held is None or truth is None or (aside is not None and fixed and not config.calibrate):
+        ranker = Ranker.fit(everything, Y, M, tree.clusters, config.ranker, **settings, **options)
+        return Ranked(ranker, None, {"chosen": settings}, None)
+    learn = (everything, Y, M)
+    if aside is not None:
+        rest = np.setdiff1d(np.arange(Y.shape[0]), aside)
+        learn = (everything.take(rest), Y[rest], M[rest])
+    known = Csr(truth[:, : Y.shape[1]])
+    ranker, trials = choose_ranker(
+        learn,
+        (held, known),
+        tree.clusters,
+        config.ranker,
+        weights=WEIGHTS if config.dense_weight is None else [config.dense_weight],
+        combines=_combines(config),
+        **options,
+    )
+    found = ranker.top(held, max(depth, CALIBRATED_ON), threads=config.threads)
+    measured = measure(keep_best(found, CALIBRATED_ON), truth)
+    clusters = teacher_forcing(known, tree.clusters, tree.n_clusters)
+    report: dict[str, Any] = {
+        "recall": recall_at(held.found, clusters, [top for top in RECALL_AT if top <= config.beam]),
+        "chosen": {
+            "dense_weight": ranker.dense_weight,
+            "combine": ranker.combine,
+            "matcher_weight": ranker.matcher_weight,
+        },
+        "trials": trials,
+        "tuning": {"trials": len(trials), "metric": "the mean of P@1, P@3 and P@5"},
+    }
+    kind = {"kind": "split"} if aside is None else {"kind": "share", "share": config.hold_out}
+    report["validation"] = {**kind, **measured.to_dict()}
+    if aside is not None:  # all is chosen: the documents that chose it are learnt from too
+        ranker = Ranker.fit(everything, Y, M, tree.clusters, config.ranker, **report["chosen"], **options)
+    return Ranked(ranker, measured.calibrator if config.calibrate else None, report, found)
+
+
+def _combines(config: XTransformerConfig) -> list[tuple[Combine, float]]:
+    """The ways to combine scores that are left to choose from."""
+    if config.combine is not None and config.matcher_weight is not None:
+        return [(config.combine, config.matcher_weight)]
+    if config.combine is not None:
+        return [pair for pair in COMBINES if pair[0] == config.combine] or [(config.combine, 1.0)]
+    if config.matcher_weight is not None:
+        return [(combine, config.matcher_weight) for combine in dict.fromkeys(pair[0] for pair in COMBINES)]
+    return list(COMBINES)
