@@ -26,9 +26,10 @@ class Report(Command):
     """Write one HTML page about a run: data, tree of labels, training curves, figures, calibration, best and worst
     labels, examples with their mistakes, time and memory. Open it in any browser: it needs no network and no server.
 
-    The run is the latest one in the directory, or the one that made the model given.
+    The run is the latest one in the directory, or the one that made the model given; labelwise train --run-dir records
+    which model it makes of which data.
 
-    Try it: labelwise train my-shop my-model --run-dir my-run && labelwise report my-run
+    Try it: labelwise report my-run
     """
 
     directory: Annotated[Path, Positional, arg(metavar="RUN_DIR")]

@@ -17,7 +17,7 @@ from labelwise.types import Floats, Ints, OnEvent
 
 KS = (1, 3, 5)
 BINS = 15
-EXAMPLES = 4
+EXAMPLES = 3
 """Examples of each kind."""
 SHOWN = 6
 """Predicted labels of an example."""
