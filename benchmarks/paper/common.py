@@ -1,0 +1,353 @@
+"""What the scripts of the paper's tables share: options, encoders, rows with intervals, tests, markdown and JSON.
+
+Rows are trained in this process, one after the other, so that data are read once and a GPU is set up once; what a run
+directory holds already is found there. Times in the results are therefore less pure than those of `labelwise compare`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))  # where labelwise is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+from settings import add_settings, neural_settings
+
+from labelwise import __version__
+from labelwise.data import ReadOptions
+from labelwise.errors import LabelwiseError, UsageError
+from labelwise.metrics import Comparison, Evaluation
+from labelwise.metrics.evaluation import plain_figures
+from labelwise.predictions import Predictions
+from labelwise.run import RunDirectory
+from labelwise.storage import write_json
+from labelwise.systems.contest import Rules, find_outcome
+from labelwise.systems.measure import Costs, Outcome, measure_system
+from labelwise.systems.splits import Splits
+from labelwise.systems.system import System
+
+__all__ = ["Bench", "Row", "add_settings", "neural_settings", "parser_of", "run_script"]
+
+HERE = Path(__file__).resolve().parent
+TOP_K = 20
+"""Labels of each document that are predicted: ensembles look below the five that count."""
+
+
+# ---------------------------------------------------------------------- options
+
+
+def parser_of(doc: str | None, *, data: str | None = "one", encoders: bool = True) -> argparse.ArgumentParser:
+    """The options that all scripts have; `data` says how many data sets: "one", "many" or None."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if data is not None:
+        parser.add_argument("data", type=Path, **({"nargs": "+"} if data == "many" else {}))
+    parser.add_argument("--run-dir", type=Path, help="keep stages and predictions there, and find them again")
+    parser.add_argument("--json", type=Path, help="write the results into this file")
+    parser.add_argument("--most", type=int, help="use only so many documents of each split: for trying the script out")
+    if encoders:
+        parser.add_argument(
+            "--encoders",
+            default="minilm,gte-small,mpnet",
+            help="in the places of BERT, RoBERTa, XLNet: names of encoders.toml, or NAME=FOLDER, by commas",
+        )
+        parser.add_argument("--preset", default="x-transformer", help="settings of X-Transformer, such as eurlex-4k")
+        parser.add_argument("--seed", type=int, default=0)
+        parser.add_argument("--threads", type=int)
+        parser.add_argument("--bootstrap", type=int, default=1000, help="resamples behind the intervals")
+        add_settings(parser)
+    return parser
+
+
+def run_script(main: Callable[[], None]) -> None:
+    """Run a script; what is wrong with its input is told in one sentence."""
+    try:
+        main()
+    except LabelwiseError as error:
+        sys.exit(f"{Path(sys.argv[0]).name}: {error}")
+
+
+def read_options() -> ReadOptions:
+    """Real data have documents with the same id."""
+    return ReadOptions(allow_duplicate_ids=True)
+
+
+# ---------------------------------------------------------------------- encoders
+
+
+@dataclass(frozen=True)
+class EncoderChoice:
+    """An encoder of a table."""
+
+    name: str
+    """What the table calls it."""
+    folder: str
+    """What `EncoderConfig.name` takes."""
+    about: str
+    place: str
+    missing: str | None = None
+    """Why it cannot be run here."""
+
+
+def known_encoders() -> dict[str, dict[str, Any]]:
+    """What encoders.toml holds."""
+    return tomllib.loads((HERE / "encoders.toml").read_text(encoding="utf-8"))
+
+
+def choose_encoders(given: str) -> list[EncoderChoice]:
+    """Encoders by commas, each looked for; one that is not there says why."""
+    from labelwise.features.pretrained import find_encoder
+
+    known, chosen = known_encoders(), []
+    for part in given.split(","):
+        name, _, folder = part.strip().partition("=")
+        about = known.get(name, {"about": f"{name}, of your own choice", "place": "", "name": name})
+        folder = folder or about["name"]
+        missing = None
+        try:
+            find_encoder(folder)
+        except UsageError as error:
+            missing = re.split("[:;]", str(error))[0]  # the rest is advice
+        chosen.append(EncoderChoice(name, folder, about["about"], about["place"], missing))
+    return chosen
+
+
+# ---------------------------------------------------------------------- rows
+
+
+@dataclass
+class Row:
+    """A line of a table."""
+
+    name: str
+    columns: dict[str, str] = field(default_factory=dict)
+    """What it is made of, by column."""
+    evaluation: Evaluation | None = None
+    """None if it was not run."""
+    costs: Costs | None = None
+    predictions: Predictions | None = None
+    note: str | None = None
+    """Why it was not run, or what to keep in mind."""
+
+    def to_dict(self, metrics: Sequence[str]) -> dict[str, Any]:
+        """Ready for JSON."""
+        values: dict[str, Any] = {"name": self.name, **self.columns, "run": self.evaluation is not None}
+        if self.evaluation is not None:
+            values["scores"] = plain_figures({metric: self.evaluation.scores[metric] for metric in metrics})
+            values["tail"] = {
+                name: plain_figures({metric: bucket.scores[metric] for metric in metrics if metric in bucket.scores})
+                for name, bucket in self.evaluation.buckets.items()
+            }
+        if self.costs is not None:
+            values["costs"] = {name: value for name, value in asdict(self.costs).items() if value is not None}
+        if self.note is not None:
+            values["note"] = self.note
+        return values
+
+
+class Bench(ExitStack):
+    """Data, run directory and yardstick of one script; a context manager."""
+
+    def __init__(
+        self, options: argparse.Namespace, *, ks: tuple[int, ...] = (1, 3, 5), data: Path | None = None
+    ) -> None:
+        super().__init__()
+        self.options = options
+        self.rules = Rules(ks=ks, bootstrap=options.bootstrap)
+        self.path = Path(options.data if data is None else data)
+        self.splits = Splits.read(self.path, options=read_options(), most=options.most, on_event=tell)
+        place = options.run_dir or Path(self.enter_context(TemporaryDirectory()))
+        self.run = self.enter_context(RunDirectory(place, purpose=Path(sys.argv[0]).stem, on_event=tell))
+
+    def metrics(self, *names: str) -> list[str]:
+        """Such as P@1, P@3, P@5, R@1, … for P and R."""
+        return [f"{name}@{k}" for name in names for k in self.rules.ks]
+
+    def linear(self, preset: str) -> System:
+        """A linear preset."""
+        return System(name=preset, preset=preset, settings={"seed": self.options.seed, "threads": self.options.threads})
+
+    def neural(self, name: str, encoder: EncoderChoice, preset: str | None = None, **changes: Any) -> System:
+        """X-Transformer, or a relative of it, with the script's settings and changes on top."""
+        settings = neural_settings(self.options, self.splits.name)
+        settings = {**settings, "seed": self.options.seed, "threads": self.options.threads, **changes}
+        settings["encoder"] = {**settings["encoder"], "name": encoder.folder}
+        return System(name=name, preset=preset or self.options.preset, settings=settings)
+
+    def row(self, system: System, *, keep_model: bool = False, **columns: str) -> tuple[Row, Outcome | None]:
+        """Train a system, or find its predictions; a failure is told in the row."""
+
+        def compute(folder: Path) -> None:
+            measure_system(
+                system, self.splits, folder, top_k=TOP_K, run_dir=self.run.path, keep_model=keep_model, on_event=tell
+            )
+
+        say(f"{system.name} …")
+        inputs = {**system.identity(self.splits), "top_k": TOP_K, "kept": keep_model}
+        return self._found(system.name, partial(find_outcome, self.run, self.splits, inputs, compute), columns)
+
+    def special(
+        self, name: str, inputs: Mapping[str, Any], compute: Callable[[], tuple[Predictions, Costs]], **columns: str
+    ) -> Row:
+        """A row that is no preset: `compute` gives predictions and costs, kept under `inputs` and the data."""
+
+        def write(folder: Path) -> None:
+            predictions, costs = compute()
+            Outcome(predictions=predictions.with_labels(self.splits.test.labels), costs=costs).save(folder)
+
+        say(f"{name} …")
+        everything = {**inputs, "row": name, "learnt": self.splits.learnt, "judged": self.splits.judged, "top_k": TOP_K}
+        return self._found(name, partial(find_outcome, self.run, self.splits, everything, write), columns)[0]
+
+    def judged(self, name: str, predictions: Predictions, costs: Costs | None = None, **columns: str) -> Row:
+        """A row from predictions that are there."""
+        evaluation = self.rules.judge(self.splits, predictions)
+        row = Row(name, columns, evaluation, costs, predictions)
+        say(f"{name}: " + "  ".join(f"{metric} {evaluation[metric]:.2f}" for metric in self.metrics("P")))
+        return row
+
+    def _found(self, name: str, find: Callable[[], Outcome], columns: dict[str, str]) -> tuple[Row, Outcome | None]:
+        try:
+            outcome = find()
+        except (LabelwiseError, RuntimeError, MemoryError) as error:  # a full GPU is a RuntimeError
+            reason = str(error).strip().partition("\n")[0]
+            say(f"{name} failed: {reason}")
+            return Row(name, columns, note=f"failed: {reason}"), None
+        return self.judged(name, outcome.predictions, outcome.costs, **columns), outcome
+
+    def test(self, first: Row, second: Row) -> Comparison | None:
+        """First minus second on the same documents; None where one of both was not run."""
+        if first.evaluation is None or second.evaluation is None:
+            return None
+        return self.rules.test(first.evaluation, second.evaluation, (first.name, second.name))
+
+    def about(self) -> dict[str, Any]:
+        """The data, the settings and the machine, for the results."""
+        splits, options = self.splits, self.options
+        return {
+            "data": splits.name,
+            "generated": splits.generated,
+            "documents": {
+                "train": len(splits.train),
+                "validation": None if splits.validation is None else len(splits.validation),
+                "test": len(splits.test),
+            },
+            "labels": splits.train.n_labels,
+            "tried out on": options.most,
+            "options": {name: str(value) for name, value in vars(options).items() if value is not None},
+            "machine": machine(),
+        }
+
+
+def combine_rows(bench: Bench, name: str, rows: Sequence[Row], rule: str, **columns: str) -> Row:
+    """An ensemble: the lists of several rows made into one by a rule, all with the same weight."""
+    from labelwise.combine import combine
+
+    lists = [row.predictions for row in rows]
+    if not rows or any(found is None for found in lists):
+        missing = ", ".join(row.name for row in rows if row.predictions is None)
+        return Row(name, columns, note=f"not run: it needs {missing or 'members'}")
+    labels = bench.splits.test.labels
+    matrices = [found.matrix[:, : len(labels)] for found in lists if found is not None]
+    matrix = combine(matrices, rule, weights=np.ones(len(matrices)), depth=TOP_K, over="probabilities", top_k=TOP_K)
+    costs = [row.costs for row in rows if row.costs is not None]
+    return bench.judged(name, Predictions(matrix, labels, bench.splits.test.ids), summed(costs), **columns)
+
+
+def summed(costs: Sequence[Costs]) -> Costs:
+    """What members cost together, where each is trained by itself."""
+    values = {}
+    for name in ("train_s", "train_cpu_s", "predict_ms", "predict_cpu_ms", "model_mb"):
+        given = [getattr(cost, name) for cost in costs]
+        values[name] = None if any(value is None for value in given) else sum(given)
+    return Costs(**values)
+
+
+def relative(
+    first: Evaluation, second: Evaluation, metric: str, *, resamples: int = 1000, seed: int = 0
+) -> dict[str, float]:
+    """By how many percent of the second the first is ahead, with the 95 % interval of the paired bootstrap."""
+    parts = []
+    for evaluation in (first, second):
+        above, below = evaluation.contributions.place["", metric]
+        columns = evaluation.contributions.columns
+        parts.append((columns[above].astype(np.float64), columns[below].astype(np.float64)))
+
+    def gain(weights: Any) -> Any:
+        ours, theirs = ((weights @ above) / (weights @ below) for above, below in parts)
+        return 100 * (ours / theirs - 1)
+
+    n_docs, rng = first.n_docs, np.random.default_rng(seed)
+    drawn = []
+    for _ in range(resamples):
+        weights = np.bincount(rng.integers(n_docs, size=n_docs), minlength=n_docs).astype(np.float64)
+        drawn.append(gain(weights))
+    low, high = np.nanpercentile(drawn, (2.5, 97.5))
+    return {"percent": float(gain(np.ones(n_docs))), "low": float(low), "high": float(high)}
+
+
+# ---------------------------------------------------------------------- telling
+
+
+def say(line: str) -> None:
+    """A remark: standard output is for results."""
+    print(f"# {line}", file=sys.stderr, flush=True)
+
+
+def tell(name: str, values: Mapping[str, Any]) -> None:
+    """What the library reports, in short."""
+    if name == "remark":
+        say(str(values["text"]))
+    elif name == "stage" and values["seconds"] > 2:
+        say(f"{values['stage']}: {values['seconds']:.1f} s{', found' if values['found'] else ''}")
+
+
+def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table."""
+    lines = [list(headings), ["---"] * len(headings), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def figure(row: Row, metric: str) -> str:
+    """A figure and half its interval."""
+    if row.evaluation is None:
+        return "not run"
+    score = row.evaluation.scores[metric]
+    if score.low is None or score.high is None:
+        return f"{score.value:.2f}"
+    return f"{score.value:.2f} ±{(score.high - score.low) / 2:.2f}"
+
+
+def difference(found: Comparison | None, metric: str) -> str:
+    """A difference, its interval and p."""
+    if found is None:
+        return "not run"
+    d = found[metric]
+    return f"{d.difference:+.2f} ({d.low:+.2f} … {d.high:+.2f}; p {d.p_value:.3f})"
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were made on."""
+    torch: Any = sys.modules.get("torch")
+    gpu = torch.cuda.get_device_name() if torch is not None and torch.cuda.is_available() else None
+    about = {"labelwise": __version__, "python": platform.python_version(), "cores": os.cpu_count(), "gpu": gpu}
+    return {**about, "torch": None if torch is None else str(torch.__version__)}
+
+
+def finish(options: argparse.Namespace, results: Mapping[str, Any]) -> None:
+    """Write the results where --json says."""
+    if options.json is not None:
+        write_json(options.json, results)
+        say(f"written: {options.json}")

@@ -1,0 +1,138 @@
+"""The paper's Figure 1: the long tail of the labels, and how clustering mends it.
+
+    python benchmarks/paper/figure1.py DATA [--encoders minilm] [--output DIR] [--run-dir DIR] [--json FILE]
+
+Left: training documents of each label. Right: training documents of each cluster, that is documents with at least one
+label in it, after clustering by each of the three label embeddings (pifa-tfidf; pifa-neural and text-emb with the first
+of --encoders as it was pretrained; the paper fine-tunes it first). The paper, on Wiki-500K: 2.1 % of the labels have
+more than 100 documents, 99.4 % of the clusters do. Writes figure1-left.svg and figure1-right.svg into --output.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import Bench, choose_encoders, finish, markdown, parser_of, run_script, say
+
+from labelwise import storage
+from labelwise.config import EncoderConfig, IndexConfig
+from labelwise.data.stats import HEAD_DOCUMENTS, label_counts
+from labelwise.errors import need
+from labelwise.features.tfidf import Tfidf
+from labelwise.index import build_tree, embed_labels
+from labelwise.index.embed import unit_rows
+from labelwise.rank.negatives import teacher_forcing
+from labelwise.report.tail import plot_tail
+
+COLOURS = {"pifa-tfidf": "#0072B2", "pifa-neural": "#E69F00", "text-emb": "#009E73"}
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--output", type=Path, help="draw the pictures into this folder")
+    options = parser.parse_args()
+    with Bench(options) as bench:
+        counts = label_counts(bench.splits.train)
+        sizes, notes = cluster_sizes(bench)
+        about = bench.about()
+    if options.output is not None:
+        options.output.mkdir(parents=True, exist_ok=True)
+        left = options.output / "figure1-left.svg"
+        plot_tail(counts, left, title=about["data"], generated=about["generated"])
+        draw(sizes, options.output / "figure1-right.svg", bench.splits.title)
+        say(f"drawn: {left}, {options.output / 'figure1-right.svg'}")
+    rows = [["labels", f"{len(counts):,}", *_shares(counts)]]
+    rows += [[f"clusters by {kind}", f"{len(found):,}", *_shares(found)] for kind, found in sizes.items()]
+    print(markdown(["what", "how many", f"more than {HEAD_DOCUMENTS} documents", "median", "least"], rows))
+    for kind, note in notes.items():
+        print(f"\n{kind}: {note}")
+    figures = {kind: {"share_above": above(found), "documents": found.tolist()} for kind, found in sizes.items()}
+    labels = {"share_above": above(counts), "documents": np.sort(counts)[::-1].tolist()}
+    finish(options, {"figure": "1", **about, "labels_": labels, "clusters": figures, "notes": notes})
+
+
+def cluster_sizes(bench: Bench) -> tuple[dict[str, Any], dict[str, str]]:
+    """Documents of each cluster, largest first, by label embedding; and why one of these is missing."""
+    train, options = bench.splits.train, bench.options
+    encoder = choose_encoders(options.encoders)[0]
+    sizes, notes = {}, {}
+    for kind in COLOURS:
+        if kind != "pifa-tfidf" and encoder.missing is not None:
+            notes[kind] = f"not run: {encoder.missing}"
+            continue
+        say(f"{kind} …")
+        Z = embedding(bench, kind, encoder.folder)
+        tree = build_tree(Z, IndexConfig(seed=options.seed, threads=options.threads))
+        M = teacher_forcing(train.Y, tree.clusters, tree.n_clusters)
+        sizes[kind] = np.sort(np.bincount(M.indices, minlength=tree.n_clusters))[::-1]
+    if encoder.missing is None:
+        notes["pifa-neural, text-emb"] = f"by {encoder.about}, not fine-tuned"
+    return sizes, notes
+
+
+def embedding(bench: Bench, kind: str, folder: str) -> Any:
+    """Z of the training labels."""
+    train, options = bench.splits.train, bench.options
+    if kind == "pifa-tfidf":
+        return embed_labels(train.Y, Tfidf().fit_transform(train.texts), threads=options.threads)
+    config = EncoderConfig(name=folder, max_length=options.max_length or 128)
+    if kind == "text-emb":
+        return unit_rows(embedded(bench, config, train.label_texts or train.labels, "mean"))
+    return embed_labels(train.Y, unit_rows(embedded(bench, config, train.texts, None)), threads=options.threads)
+
+
+def embedded(bench: Bench, config: EncoderConfig, texts: list[str], pooling: Any) -> Any:
+    """The encoder's vectors, kept."""
+
+    def compute() -> Any:
+        import torch
+
+        from labelwise.features.encoder import Encoder
+
+        device = "cuda" if torch.cuda.is_available() else None
+        return Encoder.load(config).embed(texts, pooling=pooling, device=device, on_event=bench.run.on_event)
+
+    return bench.run.stage(
+        "plain-embeddings",
+        inputs={"encoder": config, "texts": list(texts), "pooling": pooling},
+        compute=compute,
+        save=lambda E, path: storage.save(path, kind="embeddings", arrays={"E": E}),
+        load=lambda path: np.asarray(storage.load(path, kind="embeddings").arrays["E"]),
+    )
+
+
+def above(documents: Any) -> float:
+    """Share with more than a hundred documents."""
+    return float((np.asarray(documents) > HEAD_DOCUMENTS).mean())
+
+
+def _shares(documents: Any) -> list[str]:
+    return [f"{above(documents):.1%}", f"{np.median(documents):,.0f}", f"{documents.min():,}"]
+
+
+def draw(sizes: dict[str, Any], path: Path, title: str) -> None:
+    """Figure 1, right: a line for each label embedding."""
+    figure = need("matplotlib.figure", extra="plot", purpose="pictures").Figure(
+        figsize=(7.2, 4.2), layout="constrained"
+    )
+    axes = figure.add_subplot()
+    for kind, found in sizes.items():
+        label = f"{kind}: {above(found):.1%} above {HEAD_DOCUMENTS}"
+        axes.step(np.arange(1, len(found) + 1), np.maximum(found, 0.6), where="post", color=COLOURS[kind], label=label)
+    axes.axhline(HEAD_DOCUMENTS, color="#707070", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+    axes.set_yscale("log")
+    axes.set_xlabel("clusters, largest first")
+    axes.set_ylabel("training documents")
+    axes.set_title(title, loc="left", fontsize=13, fontweight="bold")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.legend(frameon=False)
+    matplotlib = need("matplotlib", extra="plot", purpose="pictures")
+    with matplotlib.rc_context({"svg.hashsalt": "labelwise", "svg.fonttype": "path"}):
+        figure.savefig(path, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    run_script(main)

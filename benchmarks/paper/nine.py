@@ -1,0 +1,27 @@
+"""The nine models of the paper's ensemble: three label embeddings with each of three encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+from common import Bench, EncoderChoice, Row
+
+LABEL_EMBEDDINGS = ("pifa-tfidf", "pifa-neural", "text-emb")
+
+
+def member_row(bench: Bench, label_embedding: str, encoder: EncoderChoice) -> Row:
+    """One of the nine, with tf-idf and neural features in the ranker, TFN and MAN."""
+    name = f"{label_embedding}, {encoder.name}"
+    if encoder.missing is not None:
+        return Row(name, note=f"not run: {encoder.missing}")
+    settings = {"label_embedding": label_embedding, "features": "both", "ranker": {"negatives": "both"}}
+    return bench.row(bench.neural(name, encoder, **settings))[0]
+
+
+def nine_rows(
+    bench: Bench, encoders: Sequence[EncoderChoice], kinds: Sequence[str] = LABEL_EMBEDDINGS
+) -> dict[tuple[str, str], Row]:
+    """All of them, or some, by label embedding and name of the encoder."""
+    pairs = product(encoders, kinds)  # an encoder at a time: its tokens and embeddings are shared
+    return {(kind, encoder.name): member_row(bench, kind, encoder) for encoder, kind in pairs}

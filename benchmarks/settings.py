@@ -1,0 +1,37 @@
+"""Settings that several benchmarks share: tokens of a text for each data set, and options of the command line."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+# Tokens of a text that are read: most texts of the set fit, or the first ones tell what it is about.
+LENGTHS = {"gutenberg-lcsh": 32, "debdeps-15k": 128, "usbills-4k": 256, "eurlex57k": 256}
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Options for systems with an encoder."""
+    parser.add_argument("--max-length", type=int, help="tokens of a text that encoders read")
+    parser.add_argument("--dense-weight", type=float, help="fix it instead of choosing it: a third of the time")
+    parser.add_argument("--combine", help="fix it instead of choosing it")
+    parser.add_argument("--matcher-weight", type=float, help="fix it instead of choosing it")
+    parser.add_argument("--uncalibrated", action="store_true", help="train the ranker once, if all else is fixed")
+    parser.add_argument("--epochs", type=float)
+    parser.add_argument("--steps", type=int, help="of fine-tuning, instead of epochs")
+    parser.add_argument("--beam", type=int, help="clusters that are searched, instead of the preset's")
+    parser.add_argument("--precision", choices=("fp32", "bf16", "fp16"), help="of fine-tuning, instead of the best one")
+
+
+def neural_settings(options: argparse.Namespace, data: str) -> dict[str, Any]:
+    """The same as changes to a preset, for `load_preset`; what is not given stays as the preset has it."""
+    encoder = {"max_length": options.max_length or LENGTHS.get(data, 128)}
+    matcher = {"epochs": options.epochs, "steps": options.steps, "precision": options.precision}
+    return {
+        "encoder": encoder,
+        "matcher": {name: value for name, value in matcher.items() if value is not None},
+        "dense_weight": options.dense_weight,
+        "combine": options.combine,
+        "matcher_weight": options.matcher_weight,
+        "calibrate": not options.uncalibrated,
+        "beam": options.beam,
+    }
