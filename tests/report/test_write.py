@@ -225,3 +225,12 @@ def test_ten_thousand_labels_stay_below_two_megabytes(tmp_path):
     tree = read(page).tree()
     assert tree[0]["n"] == n_labels
     assert 100 < len(tree) <= 1200
+
+
+def test_an_ensemble_shows_its_first_member(shop, model, run_dir, tmp_path):
+    ensemble = pytest.importorskip("labelwise.ensemble")
+    both = ensemble.Ensemble.of([model, model], validation=shop["test"])
+    page = read(write_report(run_dir, tmp_path / "a.html", model=both, data=shop, bootstrap=0))
+    assert "The tree of the first of 2 models." in page.text("tree")
+    assert page.tree()[0]["n"] == 300
+    assert "P@1" in page.figures()

@@ -126,7 +126,7 @@ def tree_part(picture: Picture | None, remarks: Sequence[str]) -> Html:
 
 
 def training_part(
-    curve: Sequence[Mapping[str, float]], restarts: Sequence[str], best_step: int | None, absent: str
+    curve: Sequence[Mapping[str, float]], restarts: Sequence[str], best_step: int | None, absent: str, n_models: int = 1
 ) -> Html:
     """Loss, recall and learning rate by step."""
     title = "Training"
@@ -163,7 +163,8 @@ def training_part(
             paragraph(f"Training went back {len(restarts)} times, each time with a quarter of the learning rate:"),
             tag("ul", *(tag("li", reason) for reason in restarts)),
         )
-    return section("training", title, tag("div", *figures, class_="pair"), said)
+    of = paragraph(f"The first of {n_models} models that was fine-tuned.", kind="note") if n_models > 1 else None
+    return section("training", title, of, tag("div", *figures, class_="pair"), said)
 
 
 def _pieces(curve: Sequence[Mapping[str, float]], name: str) -> list[list[Point]]:

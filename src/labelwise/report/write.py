@@ -126,7 +126,7 @@ def _page(
         "labels": labels_part(findings, absent),
         "examples": examples_part(findings, absent),
         "tree": tree_part(picture, remarks),
-        "training": training_part(curve, restarts, best_step, _no_curve(model)),
+        "training": training_part(curve, restarts, best_step, _no_curve(model), len(members_of(model))),
         "data": data_part(splits, generated, no_data),
         "time": time_part(record),
     }
