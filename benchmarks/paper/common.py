@@ -186,6 +186,11 @@ class Bench(ExitStack):
         settings["encoder"] = {**settings["encoder"], "name": encoder.folder}
         return System(name=name, preset=preset or self.options.preset, settings=settings)
 
+    def ensemble(self, name: str, members: Sequence[System], **settings: Any) -> System:
+        """labelwise's own Ensemble: trained as one, with weights that held-out documents choose."""
+        settings = {"seed": self.options.seed, "threads": self.options.threads, **settings}
+        return System(name=name, members=tuple(members), settings=settings)
+
     def row(self, system: System, *, keep_model: bool = False, **columns: str) -> tuple[Row, Outcome | None]:
         """Train a system, or find its predictions; a failure is told in the row."""
 

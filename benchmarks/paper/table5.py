@@ -33,7 +33,7 @@ from common import (
     run_script,
     say,
 )
-from nine import LABEL_EMBEDDINGS, nine_rows
+from nine import LABEL_EMBEDDINGS, ensemble_row, nine_rows
 
 from labelwise.errors import UsageError
 from labelwise.systems.contest import pooled
@@ -50,7 +50,9 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--rule", default="rank_average", help="how rows 7 to 9 combine their members")
     parser.add_argument("--seeds", type=int, default=1, help="trainings of every single model, from --seed on")
-    parser.add_argument("--rows", default="0,1,2,3,4,5,6,7,8,9", help="which configurations, by commas")
+    parser.add_argument(
+        "--rows", default="0,1,2,3,4,5,6,7,8,9", help="which configurations, by commas; E is labelwise's own Ensemble"
+    )
     options = parser.parse_args()
     wanted = [part.strip() for part in options.rows.split(",")]
     with Bench(options) as bench:
@@ -121,6 +123,12 @@ def table(bench: Bench, encoders: Sequence[EncoderChoice], wanted: Sequence[str]
                 "TFN + MAN",
             )
             rows[number] = combine_rows(bench, number, parts, bench.options.rule, **columns)
+    if "E" in wanted:
+        columns = described("all", "all, each tuned once", "tf-idf ⊕ neural", "TFN + MAN")
+        rows["E"] = ensemble_row(bench, "E", encoders, **columns)
+    unknown = [number for number in wanted if number not in rows]
+    if unknown:
+        raise UsageError(f"--rows: there is no row {', '.join(unknown)}; there are 0 to 9 and E")
     return [rows[number] for number in wanted]
 
 

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from labelwise import LinearTree, generate_shop
-from labelwise.config import LinearTreeConfig
+from labelwise import LinearTree, generate_shop, precision_at_k
+from labelwise.config import EnsembleConfig, LinearTreeConfig
+from labelwise.ensemble import Ensemble
 from labelwise.errors import DataError, UsageError
 from labelwise.systems.splits import Splits
 from labelwise.systems.system import System, parse_systems
@@ -67,7 +68,24 @@ def test_systems_by_commas(tmp_path):
     assert hybrid.config.encoder.max_length == 16
     assert parabel.with_seed(7).config.seed == 7
     assert model.with_seed(7) == model
-    assert System(**hybrid.to_dict()).config == hybrid.config
+    assert System.from_dict(hybrid.to_dict()).config == hybrid.config
+
+
+def test_an_ensemble_is_trained_as_one():
+    (both,) = parse_systems("parabel+hybrid", neural={"encoder": {"max_length": 16}}, threads=1)
+    config = both.config
+    assert isinstance(config, EnsembleConfig)
+    assert [type(member).__name__ for member in config.members] == ["LinearTreeConfig", "XTransformerConfig"]
+    assert config.members[1].encoder.max_length == 16
+    again = System.from_dict(json.loads(json.dumps(both.with_seed(3).to_dict()))).config
+    assert (again.seed, [member.seed for member in again.members]) == (3, [3, 3])
+    train, test = generate_shop(400, 100).values()
+    splits = Splits(name="shop", train=train, validation=None, test=test)
+    (linear,) = parse_systems("default+xr-linear")
+    model = linear.make(splits, run_dir=None)
+    assert isinstance(model, Ensemble)
+    assert len(model.members_) == 2
+    assert 40 < precision_at_k(test.Y, model.predict(test.texts, top_k=1), k=1) <= 100
 
 
 @pytest.mark.parametrize(
@@ -77,6 +95,8 @@ def test_systems_by_commas(tmp_path):
         (" , ", "no system is named"),
         ("parabel,parabel", "two systems are called 'parabel'"),
         ("auto", "auto chooses one of"),
+        ("parabel+parabel", "two systems are called 'parabel'"),
+        ("parabel+bonsay", "there is no system 'bonsay'"),
         ("missing.toml", "missing.toml does not exist"),
     ],
 )

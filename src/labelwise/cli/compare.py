@@ -37,7 +37,8 @@ class Compare(Command):
     data: Annotated[Path, Positional, arg(metavar="DATA")]
     """A folder with a training and a test split, in any format that labelwise reads."""
     systems: Annotated[str, arg(metavar="NAME,NAME,…")]
-    """Presets, .toml files and folders of trained models, by commas; the others are tested against the first."""
+    """Presets, .toml files and folders of trained models, by commas; a+b is an ensemble. The others are tested against
+    the first."""
     against: Annotated[Path | None, arg(metavar="DIR|FILE")] = None
     """Other systems' predictions of the same documents, a file each: .jsonl, .csv, .parquet, .npz."""
     encoder: Annotated[str | None, arg(metavar="NAME|FOLDER", help_behavior_hint=AS_PRESET)] = None

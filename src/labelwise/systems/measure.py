@@ -131,7 +131,7 @@ def measure_system(
 
     Memory is not measured here: that is for a process that does nothing else (`labelwise.systems.worker`).
     """
-    if system.preset is not None:
+    if system.model is None:
         _warm_up(system, splits)
     reset_gpu_peak()
     clock = Clock(on_event)

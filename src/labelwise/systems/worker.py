@@ -121,7 +121,7 @@ def run_job(job: Mapping[str, Any], on_event: OnEvent | None = None) -> None:
     source = Source(**{**job["source"], "options": ReadOptions.of(job["source"]["options"])})
     folder = Path(job["folder"])
     costs = measure_system(
-        System(**job["system"]),
+        System.from_dict(job["system"]),
         source.read(on_event),
         folder,
         top_k=job["top_k"],
