@@ -127,10 +127,10 @@ class EncoderSize:
     @classmethod
     def of(cls, name: str) -> Self:
         """From its config.json; nothing is downloaded for this."""
-        from labelwise.features.pretrained import find_encoder
+        from labelwise.features.pretrained import find_encoder, local_encoder
         from labelwise.storage import read_json
 
-        if name != "minilm" and not Path(name).expanduser().exists():
+        if name != "minilm" and not Path(name).expanduser().exists() and local_encoder(name) is None:
             return cls(layers=12, hidden=768, words=30_000, max_length=512, known=False)
         about = read_json(find_encoder(name) / "config.json")
 

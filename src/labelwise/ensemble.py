@@ -13,8 +13,8 @@ import numpy as np
 from labelwise import storage
 from labelwise.base import CALIBRATED_ON, Model, check_fitted, load_model
 from labelwise.card import render_card
-from labelwise.combine import Over, Rule, combine
-from labelwise.config import EnsembleConfig
+from labelwise.combine import Over, combine
+from labelwise.config import EnsembleConfig, Rule
 from labelwise.data import Dataset
 from labelwise.errors import StorageError, UsageError
 from labelwise.members import Member, describe, fit_members

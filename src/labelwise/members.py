@@ -88,7 +88,7 @@ def _fit_matchers(config: EnsembleConfig, bench: Workbench) -> list[_Group] | No
     groups: dict[Hashable, _Group] = {}
     for at, member in enumerate(config.members):
         if isinstance(member, XTransformerConfig):
-            group = groups.setdefault(_kin(member, at, share=config.share_encoder), _Group())
+            group = groups.setdefault(kin(member, at, share=config.share_encoder), _Group())
             ground = Ground(member, bench)
             ground.device()  # say before the work that there is none
             group.numbers.append(at)
@@ -116,7 +116,7 @@ def _fit_matchers(config: EnsembleConfig, bench: Workbench) -> list[_Group] | No
     return None
 
 
-def _kin(config: XTransformerConfig, number: int, *, share: bool) -> Hashable:
+def kin(config: XTransformerConfig, number: int, *, share: bool) -> Hashable:
     """The same for members that share a matcher: those that differ in nothing but tree and ranker."""
     if not share or not config.fine_tune:
         return number

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.combine import RULES, Lists, Over, Rule
+from labelwise.combine import RULES, Lists, Over
+from labelwise.config import Rule
 from labelwise.predictions.ranking import rank_best
 from labelwise.types import Csr, Floats, Ints
 

@@ -1,6 +1,7 @@
 """Encoders of every kind: a text's vector is its own, whatever it is batched with, and as transformers has it."""
 
 import logging
+import os
 import shutil
 from pathlib import Path
 
@@ -301,3 +302,15 @@ def test_bfloat16_on_the_gpu_is_near():
     cosine = (exact * near).sum(1) / np.linalg.norm(exact, axis=1) / np.linalg.norm(near, axis=1)
     assert cosine.min() > 0.999
     np.testing.assert_allclose(encoder.embed(TEXTS, precision="float32"), exact, atol=1e-3)
+
+
+def test_encoders_by_their_names(tmp_path, monkeypatch):
+    for name in ("mpnet", "minilm"):
+        write_model(tmp_path / "some" / name, "bert")
+    (tmp_path / "other").mkdir()
+    monkeypatch.setenv("LABELWISE_ENCODERS", os.pathsep.join([str(tmp_path / "other"), str(tmp_path / "some")]))
+    for name in ("mpnet", "minilm"):
+        assert find_encoder(name) == tmp_path / "some" / name
+    monkeypatch.chdir(tmp_path / "some")
+    monkeypatch.delenv("LABELWISE_ENCODERS")
+    assert find_encoder("mpnet") == Path("mpnet")

@@ -15,8 +15,9 @@ from labelwise.base import Model
 from labelwise.calibrate import MIN_DOCUMENTS
 from labelwise.cli.runs import megabytes
 from labelwise.cli.show import Show
-from labelwise.config import LinearTreeConfig, XTransformerConfig
+from labelwise.config import EnsembleConfig, LinearTreeConfig, XTransformerConfig
 from labelwise.data import Dataset, split_validation
+from labelwise.ensemble import Ensemble
 from labelwise.errors import DataError
 from labelwise.model import LinearTree
 from labelwise.validation import Validation, read_documents, validate
@@ -166,7 +167,58 @@ def fit_transformer(
     _finish(command, model, clock, model.facts(), out)
 
 
-# ---------------------------------------------------------------------- both
+# ---------------------------------------------------------------------- ensembles
+
+
+def fit_ensemble(
+    command: Train,
+    config: EnsembleConfig,
+    preset: str,
+    train: Dataset,
+    validation: Dataset | None,
+    out: Console,
+    show: Show,
+) -> None:
+    """Train all members, which choose and calibrate together; save, tell. Other processes only help to fine-tune."""
+    clock = _Clock()
+    model = Ensemble(config).fit(
+        read_documents(train),
+        train.Y,
+        label_names=train.labels,
+        label_texts=train.label_texts,
+        validation=validation,
+        run_dir=command.run_dir,
+        on_event=show.on_event,
+    )
+    if not hasattr(model, "members_"):
+        return
+    model.report_ |= {"data": command.data.resolve().name, "preset": preset, **clock.trained()}
+    if command.calibrate and model.calibrator_ is None:
+        show.remark("there were too few held-out documents to calibrate on: the model gives scores, no probabilities")
+    rows = ((name, what) for name, what in model.facts() if not name.startswith("member "))
+    out.print(_members(model))
+    _finish(command, model, clock, rows, out)
+
+
+def _members(model: Ensemble) -> Table:
+    """What each member is worth on the held-out documents, and all together."""
+    table = Table(title="the members", title_style="bold")
+    table.add_column("")
+    for name in ("P@1", "P@3", "P@5", "weight"):
+        table.add_column(name, justify="right")
+
+    def cells(scores: dict[str, float] | None) -> list[str]:
+        return [f"{scores[name]:.2f}" if scores else "-" for name in ("P@1", "P@3", "P@5")]
+
+    for number, member in enumerate(model.report_["members"], start=1):
+        weight = "dropped" if member["weight"] is None else f"{member['weight']:.3f}"
+        table.add_row(f"{number}  {member['name']}", *cells(member["scores"]), weight)
+    table.add_section()
+    table.add_row("together", *cells(model.report_.get("validation", {}).get("scores")), "")
+    return table
+
+
+# ---------------------------------------------------------------------- all
 
 
 def _finish(command: Train, model: Model, clock: _Clock, rows: Iterator[tuple[str, str]], out: Console) -> None:

