@@ -27,8 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.config import Rule
+from labelwise.events import Task
 from labelwise.predictions.ranking import rank_best
-from labelwise.types import Csr, Floats
+from labelwise.types import Csr, Floats, OnEvent
 
 Over = Literal["scores", "probabilities"]
 RULES: tuple[Rule, ...] = get_args(Rule)
@@ -125,7 +126,14 @@ class Lists:
 
 
 def combine(
-    matrices: Sequence[Csr], rule: Rule, *, weights: Floats, depth: int, over: Over = "scores", top_k: int
+    matrices: Sequence[Csr],
+    rule: Rule,
+    *,
+    weights: Floats,
+    depth: int,
+    over: Over = "scores",
+    top_k: int,
+    on_event: OnEvent | None = None,
 ) -> Csr:
     """(n_docs, n_labels) the `top_k` best labels of each document by a rule.
 
@@ -138,13 +146,15 @@ def combine(
     """
     n_docs, n_labels = matrices[0].shape
     data, labels, ends = [np.empty(0, np.float32)], [np.empty(0, np.int64)], [np.zeros(1, np.int64)]
-    for begin in range(0, n_docs, DOCUMENTS_PER_BLOCK):
-        lists = Lists.of([Csr(matrix[begin : begin + DOCUMENTS_PER_BLOCK]) for matrix in matrices], depth)
-        found = lists.matrix(lists.merge(lists.counts(rule, over), rule, weights))
-        indptr, best = rank_best(found, top_k)
-        data.append(found.data[best])
-        labels.append(found.indices[best].astype(np.int64))
-        ends.append(indptr[1:] + ends[-1][-1])
+    with Task(on_event, "combining", total=n_docs) as task:
+        for begin in range(0, n_docs, DOCUMENTS_PER_BLOCK):
+            lists = Lists.of([Csr(matrix[begin : begin + DOCUMENTS_PER_BLOCK]) for matrix in matrices], depth)
+            found = lists.matrix(lists.merge(lists.counts(rule, over), rule, weights))
+            indptr, best = rank_best(found, top_k)
+            data.append(found.data[best])
+            labels.append(found.indices[best].astype(np.int64))
+            ends.append(indptr[1:] + ends[-1][-1])
+            task.advance(found.shape[0])
     parts: tuple[Any, ...] = (np.concatenate(data), np.concatenate(labels), np.concatenate(ends))
     matrix = Csr(parts, shape=(n_docs, n_labels))
     matrix.sort_indices()

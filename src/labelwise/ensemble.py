@@ -225,7 +225,8 @@ class Ensemble(Model):
         """(n_docs, n_labels) the best labels of each document with combined scores."""
         depth = max(self.config.depth, top_k)
         values = [_values(model, model.scores(reading, depth), self.over_) for model in self.members_]
-        return combine(values, self.rule_, weights=self.weights_, depth=depth, over=self.over_, top_k=top_k)
+        options: dict[str, Any] = {"weights": self.weights_, "depth": depth, "over": self.over_, "top_k": top_k}
+        return combine(values, self.rule_, **options, on_event=reading.on_event)
 
     def title(self) -> str:
         """What it is, in a few words."""

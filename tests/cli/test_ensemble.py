@@ -1,6 +1,9 @@
 """Ensembles on the command line: lists of presets, encoders and label embeddings."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -132,3 +135,17 @@ def test_what_makes_no_ensemble(labelwise, tmp_path, options, complaint, monkeyp
     result = labelwise("train", tmp_path / "not there", tmp_path / "model", *options)
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert complaint in result.err
+
+
+@pytest.mark.slow
+def test_several_processes_train_together(shop, options, tmp_path):
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
+    launch += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no", "-m", "labelwise"]
+    train = ["train", str(shop), str(tmp_path / "model"), *map(str, options), "--run-dir", str(tmp_path / "run")]
+    for overwrite in ([], ["--overwrite"]):  # trained, then found
+        result = subprocess.run(
+            [*launch, *train, *overwrite], capture_output=True, text=True, timeout=300, check=False, env={**os.environ}
+        )
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.count("the model: ") == 1
+        assert load_model(tmp_path / "model").predict(["a mirror"], top_k=1)[0]
