@@ -8,7 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test explore setup lint bench clean
+.PHONY: demo test explore setup lint bench results-check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/labelwise demo
@@ -32,6 +32,10 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/shop.py
+
+# Cheap figures of README and docs/results, computed again; data sets that are not there are skipped.
+results-check: $(VENV)/.dev
+	$(BIN)/python benchmarks/results_check.py
 
 # Everything: all extras and the tools of development.
 setup: $(VENV)/.all

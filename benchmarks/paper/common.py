@@ -31,6 +31,7 @@ from labelwise.data import ReadOptions
 from labelwise.errors import LabelwiseError, UsageError
 from labelwise.metrics import Comparison, Evaluation
 from labelwise.metrics.evaluation import plain_figures
+from labelwise.metrics.intervals import interval
 from labelwise.predictions import Predictions
 from labelwise.run import RunDirectory
 from labelwise.storage import write_json
@@ -290,17 +291,16 @@ def relative(
         columns = evaluation.contributions.columns
         parts.append((columns[above].astype(np.float64), columns[below].astype(np.float64)))
 
-    def gain(weights: Any) -> Any:
+    def gain(weights: Any) -> float:
         ours, theirs = ((weights @ above) / (weights @ below) for above, below in parts)
-        return 100 * (ours / theirs - 1)
+        return float(100 * (ours / theirs - 1)) if theirs > 0 else float("nan")
 
     n_docs, rng = first.n_docs, np.random.default_rng(seed)
-    drawn = []
-    for _ in range(resamples):
-        weights = np.bincount(rng.integers(n_docs, size=n_docs), minlength=n_docs).astype(np.float64)
-        drawn.append(gain(weights))
-    low, high = np.nanpercentile(drawn, (2.5, 97.5))
-    return {"percent": float(gain(np.ones(n_docs))), "low": float(low), "high": float(high)}
+    drawn = np.empty(resamples)
+    for number in range(resamples):
+        drawn[number] = gain(np.bincount(rng.integers(n_docs, size=n_docs), minlength=n_docs).astype(np.float64))
+    low, high = interval(drawn)
+    return {"percent": gain(np.ones(n_docs)), "low": low, "high": high}
 
 
 # ---------------------------------------------------------------------- telling

@@ -59,11 +59,27 @@ def main() -> None:
         lines.append([row.name, *(figure(row, m) for m in shown), *(gain_cell(gained, m) for m in bench.metrics("P"))])
     print(f"\n**{bench.splits.title}**\n")
     print(markdown(["system", *shown, *(f"{m} over Parabel" for m in bench.metrics("P"))], lines))
+    by_frequency(bench, rows)
     for row in rows:
         if row.note is not None:
             print(f"\n{row.name}: {row.note}")
     results = [{**row.to_dict(metrics), "over_parabel": gains[row.name]} for row in rows]
     finish(options, {"table": "3", **about, "rows": results})
+
+
+def by_frequency(bench: Bench, rows: list[Row]) -> None:
+    """PSP and R at the last cut-off, of labels of each frequency: PSP's parts add up to the whole."""
+    judged = [row for row in rows if row.evaluation is not None]
+    buckets = list(judged[0].evaluation.buckets) if judged and judged[0].evaluation is not None else []
+    last = [metrics[-1] for metrics in (bench.metrics("PSP"), bench.metrics("R"))]
+    lines = []
+    for row in judged:
+        assert row.evaluation is not None
+        found = [row.evaluation.buckets[bucket].scores[metric] for metric in last for bucket in buckets]
+        lines.append([row.name, *(f"{score.value:.2f}" for score in found)])
+    if buckets:
+        print("\nBy label frequency (head: more than 100 training documents, tail: five and fewer):\n")
+        print(markdown(["system", *(f"{metric} {bucket}" for metric in last for bucket in buckets)], lines))
 
 
 def table(bench: Bench) -> list[Row]:
