@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -20,7 +19,7 @@ from labelwise.errors import StorageError, UsageError
 from labelwise.members import Member, describe, fit_members
 from labelwise.predictions import Predictions
 from labelwise.reading import Reading
-from labelwise.run import RunDirectory
+from labelwise.run import fitting
 from labelwise.sharing import share_parts
 from labelwise.shelf import Shelf
 from labelwise.source import Source, check_texts
@@ -90,15 +89,14 @@ class Ensemble(Model):
             seed=config.seed,
             features=True,
         )
-        with RunDirectory(run_dir, purpose="fit", on_event=on_event) if run_dir else nullcontext() as run:
+        with fitting(run_dir, on_event) as run:
             bench = Workbench(source, run, on_event)
             members = fit_members(config, bench)
             if members is None:
                 return self
             share_parts([member.model for member in members])
             report: dict[str, Any] = {"documents": int(source.Y.shape[0]), "pairs": int(source.Y.nnz)}
-            kind = {"kind": "split"} if source.aside is None else {"kind": "share", "share": config.hold_out}
-            self._assemble(members, source.truth, source.labels, report, kind)
+            self._assemble(members, source.truth, source.labels, report, source.held_out)
         return self
 
     @classmethod

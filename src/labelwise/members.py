@@ -151,10 +151,9 @@ def _fit_linear(config: LinearTreeConfig, bench: Workbench, depth: int) -> Membe
     X = bench.features(config.tfidf, config.threads)
 
     def fitted(rows: Any) -> LinearTree:
-        # A run directory of its own, which is the same folder.
-        where, hook = (None, bench.on_event) if bench.run is None else (bench.run.path, bench.run.listener)
-        model = LinearTree(config)
-        return model.fit(X[rows], source.Y[rows], label_names=source.labels, run_dir=where, on_event=hook)
+        return LinearTree(config).fit(
+            X[rows], source.Y[rows], label_names=source.labels, run_dir=bench.run, on_event=bench.on_event
+        )
 
     held = None
     if source.aside is not None:
@@ -168,6 +167,5 @@ def _fit_linear(config: LinearTreeConfig, bench: Workbench, depth: int) -> Membe
     if held is not None and source.truth is not None:
         measured = measure(keep_best(held, CALIBRATED_ON), source.truth)
         model.calibrator_ = measured.calibrator
-        kind = "split" if source.aside is None else "share"
-        model.report_["validation"] = {"kind": kind, **measured.to_dict()}
+        model.report_["validation"] = {**source.held_out, **measured.to_dict()}
     return Member(model, held)

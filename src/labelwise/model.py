@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,7 @@ from labelwise.rank.neighbours import NeighbourSearch
 from labelwise.rank.predict import BeamSearch
 from labelwise.rank.tree import TrainedTree, train_tree
 from labelwise.reading import Reading
-from labelwise.run import RunDirectory, kept
+from labelwise.run import RunDirectory, fitting, kept
 from labelwise.shelf import Shelf
 from labelwise.targets import canonical, targets
 from labelwise.types import Csr, OnEvent
@@ -59,7 +58,7 @@ class LinearTree(Model):
         *,
         label_names: Sequence[str] | None = None,
         validation: Dataset | None = None,
-        run_dir: Path | str | None = None,
+        run_dir: Path | str | RunDirectory | None = None,
         on_event: OnEvent | None = None,
     ) -> Self:
         """Train on texts, or on features, with lists of label names, or with a label matrix.
@@ -75,11 +74,11 @@ class LinearTree(Model):
         validation
             Documents that scores are calibrated on, so that predictions are probabilities.
         run_dir
-            Keep the stages' results there, and find them again.
+            Keep the stages' results there, and find them again: a folder, or a run that is open.
         """
         config = _checked(self.config)
         Y, labels = targets(labels_or_Y, label_names)
-        with RunDirectory(run_dir, purpose="fit", on_event=on_event) if run_dir else nullcontext() as run:
+        with fitting(run_dir, on_event) as run:
             hook = run.on_event if run else on_event
             tfidf, X = self._fit_features(texts_or_X, run, hook)
             if X.shape[0] != Y.shape[0]:

@@ -117,8 +117,7 @@ def rank(
         "trials": trials,
         "tuning": {"trials": len(trials), "metric": "the mean of P@1, P@3 and P@5"},
     }
-    kind = {"kind": "split"} if aside is None else {"kind": "share", "share": config.hold_out}
-    report["validation"] = {**kind, **measured.to_dict()}
+    report["validation"] = measured.to_dict()
     if aside is not None:  # all is chosen: the documents that chose it are learnt from too
         ranker = Ranker.fit(everything, Y, M, tree.clusters, config.ranker, **report["chosen"], **options)
     return Ranked(ranker, measured.calibrator if config.calibrate else None, report, found)

@@ -23,7 +23,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -75,7 +75,7 @@ class RunDirectory:
 
     def __init__(self, path: Path | str, *, purpose: str = "", on_event: OnEvent | None = None) -> None:
         self.path, self.purpose = Path(path), purpose
-        self.listener = on_event
+        self._listener = on_event
         self._run: dict[str, Any] | None = None
         self._held = ExitStack()
 
@@ -169,8 +169,8 @@ class RunDirectory:
 
     def on_event(self, name: str, values: Mapping[str, Any]) -> None:
         """Pass an event on to the listener and append it to events.jsonl (of progress, only its end)."""
-        if self.listener is not None:
-            self.listener(name, values)
+        if self._listener is not None:
+            self._listener(name, values)
         if name != "progress" or values.get("finished"):
             line = {"time": round(time.time(), 3), "run": self._open()["id"], "event": name, **values}
             with (self.path / "events.jsonl").open("a", encoding="utf-8") as file:
@@ -293,6 +293,15 @@ def _size(folder: Path) -> int:
 
 def _files(folder: Path) -> Iterator[Path]:
     return (file for file in folder.rglob("*") if file.is_file())
+
+
+def fitting(
+    run_dir: Path | str | RunDirectory | None, on_event: OnEvent | None
+) -> AbstractContextManager[RunDirectory | None]:
+    """The run of a model's `fit`: none, one of its own, or one that is open already."""
+    if run_dir is None or isinstance(run_dir, RunDirectory):
+        return nullcontext(run_dir)
+    return RunDirectory(run_dir, purpose="fit", on_event=on_event)
 
 
 def kept(

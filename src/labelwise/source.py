@@ -36,6 +36,8 @@ class Source:
     """(n_docs, n_features) documents that are rows of features."""
     judged_features: Csr | None = None
     """The same of a validation split."""
+    share: float = 0.0
+    """Of the training documents that were to be set aside."""
 
     @classmethod
     def of(
@@ -78,7 +80,12 @@ class Source:
         elif hold_out > 0 and n_docs * hold_out >= 1:
             _, aside = split_rows(Y, hold_out, seed=seed)
             truth = Csr(Y[aside])
-        return cls(texts, Y, labels, list(label_texts or labels), judged, aside, truth, X, judged_features)
+        return cls(texts, Y, labels, list(label_texts or labels), judged, aside, truth, X, judged_features, hold_out)
+
+    @property
+    def held_out(self) -> dict[str, Any]:
+        """Who the held-out documents are, for the model card."""
+        return {"kind": "split"} if self.aside is None else {"kind": "share", "share": self.share}
 
 
 def check_texts(texts: Any) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -25,7 +24,7 @@ from labelwise.match.processes import joined
 from labelwise.predictions import Predictions
 from labelwise.rank.ranker import Inputs, Ranker
 from labelwise.reading import Reading
-from labelwise.run import RunDirectory
+from labelwise.run import fitting
 from labelwise.shelf import Shelf
 from labelwise.source import Source, check_texts
 from labelwise.stages import AnyMatcher, Stages
@@ -96,7 +95,7 @@ class XTransformer(Model):
             hold_out=config.hold_out,
             seed=config.seed,
         )
-        with RunDirectory(run_dir, purpose="fit", on_event=on_event) if run_dir else nullcontext() as run:
+        with fitting(run_dir, on_event) as run:
             ground = Ground(config, Workbench(source, run, on_event))
             ground.device()  # say before the work that there is none
             trees = [ground.index()]
@@ -126,6 +125,8 @@ class XTransformer(Model):
         self.tree_ = trees[matcher.group if isinstance(matcher, GroupMatcher) else 0]
         self.ranker_, self.calibrator_, self.held_ = ranked.ranker, ranked.calibrator, ranked.held
         self.report_ = {"documents": int(source.Y.shape[0]), "pairs": int(source.Y.nnz), **ranked.report}
+        if "validation" in ranked.report:
+            self.report_["validation"] = {**source.held_out, **ranked.report["validation"]}
 
     # ------------------------------------------------------------------ using
 

@@ -54,7 +54,10 @@ def asked_for(command: Train) -> list[tuple[str, Config]]:
 
 def ensemble_of(command: Train, members: list[tuple[str, Config]]) -> EnsembleConfig:
     """These models as one."""
-    configs = tuple(config for _, config in members)
+    # The members' probabilities are what is combined, whether the ensemble gives any or not.
+    configs = tuple(
+        replace(config, calibrate=True) if isinstance(config, XTransformerConfig) else config for _, config in members
+    )
     shares = [config.hold_out for config in configs if isinstance(config, XTransformerConfig)]
     options: dict[str, Any] = {} if not shares else {"hold_out": shares[0]}
     return EnsembleConfig(
