@@ -17,7 +17,20 @@ from labelwise.presets import load_linear_preset
 from tests.features.tiny import write_model
 
 FOLDER = Path(__file__).parents[1] / "benchmarks" / "paper"
-MODULES = ("common", "features", "nine", "settings", "table2", "table3", "table4", "table5", "table6", "figure1")
+MODULES = (
+    "common",
+    "encoders",
+    "features",
+    "output",
+    "nine",
+    "settings",
+    "table2",
+    "table3",
+    "table4",
+    "table5",
+    "table6",
+    "figure1",
+)
 NOWHERE = "./nowhere"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the benchmarks are not beside the tests")
 
@@ -211,7 +224,7 @@ def test_table_6_published_figures_follow_from_table_3(paper, tmp_path):
 
 
 def test_encoders_are_named_truthfully(paper):
-    known = paper["common"].known_encoders()
+    known = paper["encoders"].known_encoders()
     for name in ("minilm", "gte-small", "mpnet"):
         assert "sentence encoder tuned contrastively" in known[name]["about"]
     assert [name for name, about in known.items() if "not_run" in about] == [
@@ -219,5 +232,5 @@ def test_encoders_are_named_truthfully(paper):
         "roberta-large",
         "xlnet-large",
     ]
-    (chosen,) = paper["common"].choose_encoders(f"mpnet={NOWHERE}")
+    (chosen,) = paper["encoders"].choose_encoders(f"mpnet={NOWHERE}")
     assert (chosen.name, chosen.folder, chosen.missing) == ("mpnet", NOWHERE, f"there is no folder {NOWHERE}")

@@ -7,11 +7,7 @@ directory holds already is found there. Times in the results are therefore less 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
-import re
 import sys
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -24,25 +20,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))  # where la
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
+from encoders import EncoderChoice
+from output import machine, say, tell
 from settings import add_settings, neural_settings
 
-from labelwise import __version__
 from labelwise.data import ReadOptions
-from labelwise.errors import LabelwiseError, UsageError
+from labelwise.errors import LabelwiseError
 from labelwise.metrics import Comparison, Evaluation
 from labelwise.metrics.evaluation import plain_figures
 from labelwise.metrics.intervals import interval
 from labelwise.predictions import Predictions
 from labelwise.run import RunDirectory
-from labelwise.storage import write_json
 from labelwise.systems.contest import Rules, find_outcome
 from labelwise.systems.measure import Costs, Outcome, measure_system
 from labelwise.systems.splits import Splits
 from labelwise.systems.system import System
 
-__all__ = ["Bench", "Row", "add_settings", "neural_settings", "parser_of", "run_script"]
-
-HERE = Path(__file__).resolve().parent
 TOP_K = 20
 """Labels of each document that are predicted: ensembles look below the five that count."""
 
@@ -83,46 +76,6 @@ def run_script(main: Callable[[], None]) -> None:
 def read_options() -> ReadOptions:
     """Real data have documents with the same id."""
     return ReadOptions(allow_duplicate_ids=True)
-
-
-# ---------------------------------------------------------------------- encoders
-
-
-@dataclass(frozen=True)
-class EncoderChoice:
-    """An encoder of a table."""
-
-    name: str
-    """What the table calls it."""
-    folder: str
-    """What `EncoderConfig.name` takes."""
-    about: str
-    place: str
-    missing: str | None = None
-    """Why it cannot be run here."""
-
-
-def known_encoders() -> dict[str, dict[str, Any]]:
-    """What encoders.toml holds."""
-    return tomllib.loads((HERE / "encoders.toml").read_text(encoding="utf-8"))
-
-
-def choose_encoders(given: str) -> list[EncoderChoice]:
-    """Encoders by commas, each looked for; one that is not there says why."""
-    from labelwise.features.pretrained import find_encoder
-
-    known, chosen = known_encoders(), []
-    for part in given.split(","):
-        name, _, folder = part.strip().partition("=")
-        about = known.get(name, {"about": f"{name}, of your own choice", "place": "", "name": name})
-        folder = folder or about["name"]
-        missing = None
-        try:
-            find_encoder(folder)
-        except UsageError as error:
-            missing = re.split("[:;]", str(error))[0]  # the rest is advice
-        chosen.append(EncoderChoice(name, folder, about["about"], about["place"], missing))
-    return chosen
 
 
 # ---------------------------------------------------------------------- rows
@@ -301,58 +254,3 @@ def relative(
         drawn[number] = gain(np.bincount(rng.integers(n_docs, size=n_docs), minlength=n_docs).astype(np.float64))
     low, high = interval(drawn)
     return {"percent": gain(np.ones(n_docs)), "low": low, "high": high}
-
-
-# ---------------------------------------------------------------------- telling
-
-
-def say(line: str) -> None:
-    """A remark: standard output is for results."""
-    print(f"# {line}", file=sys.stderr, flush=True)
-
-
-def tell(name: str, values: Mapping[str, Any]) -> None:
-    """What the library reports, in short."""
-    if name == "remark":
-        say(str(values["text"]))
-    elif name == "stage" and values["seconds"] > 2:
-        say(f"{values['stage']}: {values['seconds']:.1f} s{', found' if values['found'] else ''}")
-
-
-def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table."""
-    lines = [list(headings), ["---"] * len(headings), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def figure(row: Row, metric: str) -> str:
-    """A figure and half its interval."""
-    if row.evaluation is None:
-        return "not run"
-    score = row.evaluation.scores[metric]
-    if score.low is None or score.high is None:
-        return f"{score.value:.2f}"
-    return f"{score.value:.2f} ±{(score.high - score.low) / 2:.2f}"
-
-
-def difference(found: Comparison | None, metric: str) -> str:
-    """A difference, its interval and p."""
-    if found is None:
-        return "not run"
-    d = found[metric]
-    return f"{d.difference:+.2f} ({d.low:+.2f} … {d.high:+.2f}; p {d.p_value:.3f})"
-
-
-def machine() -> dict[str, Any]:
-    """What the figures were made on."""
-    torch: Any = sys.modules.get("torch")
-    gpu = torch.cuda.get_device_name() if torch is not None and torch.cuda.is_available() else None
-    about = {"labelwise": __version__, "python": platform.python_version(), "cores": os.cpu_count(), "gpu": gpu}
-    return {**about, "torch": None if torch is None else str(torch.__version__)}
-
-
-def finish(options: argparse.Namespace, results: Mapping[str, Any]) -> None:
-    """Write the results where --json says."""
-    if options.json is not None:
-        write_json(options.json, results)
-        say(f"written: {options.json}")

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from common import TOP_K, Bench, EncoderChoice, Row
+from common import TOP_K, Bench, Row
+from encoders import EncoderChoice
 
 from labelwise.base import load_model
 from labelwise.config import EncoderConfig

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Bench, choose_encoders, finish, markdown, parser_of, run_script, say
+from common import Bench, parser_of, run_script
+from encoders import choose_encoders
+from output import finish, markdown, say
 
 from labelwise import storage
 from labelwise.config import EncoderConfig, IndexConfig

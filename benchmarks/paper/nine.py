@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from common import Bench, EncoderChoice, Row
+from common import Bench, Row
+from encoders import EncoderChoice
 
 from labelwise.systems.system import System
 

@@ -9,7 +9,8 @@ of a label; K: the clusters that labelwise chooses, which for the paper's data s
 from __future__ import annotations
 
 import numpy as np
-from common import finish, markdown, parser_of, read_options, run_script, tell
+from common import parser_of, read_options, run_script
+from output import finish, markdown, tell
 
 from labelwise.config import IndexConfig
 from labelwise.data import describe, load_splits

@@ -16,21 +16,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from common import (
-    Bench,
-    Row,
-    choose_encoders,
-    combine_rows,
-    figure,
-    finish,
-    markdown,
-    neural_settings,
-    parser_of,
-    relative,
-    run_script,
-)
+from common import Bench, Row, combine_rows, parser_of, relative, run_script
+from encoders import choose_encoders
 from features import pretrained_row, tuned_row
 from nine import LABEL_EMBEDDINGS, ensemble_row, nine_rows
+from output import figure, finish, markdown
+from settings import neural_settings
 
 LINEAR = "dismec,parabel,bonsai,plt,xr-linear,slice"
 

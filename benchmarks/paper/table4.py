@@ -14,19 +14,9 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from common import (
-    Bench,
-    Row,
-    choose_encoders,
-    figure,
-    finish,
-    markdown,
-    parser_of,
-    relative,
-    run_script,
-    say,
-    tell,
-)
+from common import Bench, Row, parser_of, relative, run_script
+from encoders import choose_encoders
+from output import figure, finish, markdown, say, tell
 
 from labelwise.data.shop import write_shop
 

@@ -18,22 +18,10 @@ from itertools import pairwise
 from statistics import fmean, stdev
 from typing import Any
 
-from common import (
-    Bench,
-    EncoderChoice,
-    Row,
-    choose_encoders,
-    combine_rows,
-    difference,
-    figure,
-    finish,
-    known_encoders,
-    markdown,
-    parser_of,
-    run_script,
-    say,
-)
+from common import Bench, Row, combine_rows, parser_of, run_script
+from encoders import EncoderChoice, choose_encoders, known_encoders
 from nine import LABEL_EMBEDDINGS, ensemble_row, nine_rows
+from output import difference, figure, finish, markdown, say
 
 from labelwise.errors import UsageError
 from labelwise.systems.contest import pooled

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import finish, markdown, run_script
+from common import run_script
+from output import finish, markdown
 
 from labelwise.errors import DataError
 

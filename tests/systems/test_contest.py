@@ -105,7 +105,7 @@ def test_results_are_found_again(splits, tmp_path):
 
     with RunDirectory(tmp_path / "run") as run, pytest.raises(DataError, match="no"):
         find_outcome(run, splits, {"any": "thing"}, fail)
-    assert not list((tmp_path / "run").glob(".system-*"))
+    assert not list((tmp_path / "run" / "scratch").glob("system-*"))
 
 
 def test_files_of_predictions(tmp_path):

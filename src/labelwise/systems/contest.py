@@ -15,7 +15,6 @@ import numpy as np
 
 from labelwise.errors import DataError, LabelwiseError, UsageError
 from labelwise.metrics import Comparison, Evaluation, Family, Score, compare, evaluate
-from labelwise.metrics.evaluation import plain_figures
 from labelwise.metrics.intervals import Contributions, bootstrap_intervals
 from labelwise.predictions import Predictions, read_predictions
 from labelwise.run import RunDirectory
@@ -200,7 +199,9 @@ def find_outcome(
     """
 
     def computed() -> Outcome | Path:
-        folder = Path(tempfile.mkdtemp(dir=run.path, prefix=".system-"))
+        folder = run.scratch("system", inputs)
+        shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
+        folder.mkdir(parents=True)
         try:
             compute(folder)
         except BaseException:
@@ -308,8 +309,3 @@ def mean_costs(costs: Sequence[Costs]) -> Costs:
         given = [getattr(one, figure.name) for one in costs]
         values[figure.name] = None if any(value is None for value in given) else fmean(given)
     return Costs(**values)
-
-
-def figures_of(evaluation: Evaluation, metrics: Sequence[str]) -> dict[str, dict[str, float | None]]:
-    """Some figures with their intervals, ready for JSON."""
-    return plain_figures({metric: evaluation.scores[metric] for metric in metrics})

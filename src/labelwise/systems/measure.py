@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from labelwise import storage
-from labelwise.config import LinearTreeConfig
+from labelwise.config import LinearTreeConfig, XTransformerConfig
 from labelwise.errors import StorageError
 from labelwise.model import LinearTree
 from labelwise.predictions import Predictions
@@ -171,8 +171,10 @@ def folder_mb(folder: Path) -> float:
 
 
 def _warm_up(system: System, splits: Splits) -> None:
-    """Have numba's kernels loaded, or compiled, before time is taken."""
+    """Have numba's kernels loaded, or compiled, and torch imported before time is taken."""
     config = system.config
+    if any(isinstance(one.config, XTransformerConfig) for one in system.trained()):
+        import labelwise.transformer  # noqa: F401
     config = replace(config, n_trees=1) if isinstance(config, LinearTreeConfig) else LinearTreeConfig()
     few = splits.train.take(np.arange(min(_TO_WARM_UP, len(splits.train))))
     used = np.unique(few.Y.indices)
