@@ -23,6 +23,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
+from settings import add_settings, neural_settings
+
 from labelwise.config import XTransformerConfig
 from labelwise.data import load_dataset
 from labelwise.data.detect import open_source
@@ -38,8 +40,6 @@ from labelwise.transformer import XTransformer
 
 TOPS = (1, 5, 10, 20)
 NEURAL = ("hybrid", "x-transformer", "row-0", "row-1")
-# Tokens of a text that are read: most texts of the set fit, or the first ones tell what it is about.
-LENGTHS = {"gutenberg-lcsh": 32, "debdeps-15k": 128, "usbills-4k": 256, "eurlex57k": 256}
 FLOORS = {"gutenberg-lcsh": {"hybrid": (39.8, 24.8, 17.8)}, "eurlex57k": {"x-transformer": (92.8, 83.4, 70.2)}}
 """P@1, P@3, P@5 that a system must reach."""
 GAINS = {"gutenberg-lcsh": (1, 8.0), "debdeps-15k": (5, 4.0)}
@@ -51,12 +51,8 @@ def main() -> None:
     parser.add_argument("data", nargs="+", type=Path)
     parser.add_argument("--systems", default="parabel,hybrid,x-transformer,row-0,row-1")
     parser.add_argument("--encoder", default="minilm")
-    parser.add_argument("--max-length", type=int)
-    parser.add_argument("--dense-weight", type=float, help="fix it instead of choosing it: a third of the time")
-    parser.add_argument("--combine", help="fix it instead of choosing it")
-    parser.add_argument("--matcher-weight", type=float, help="fix it instead of choosing it")
-    parser.add_argument("--uncalibrated", action="store_true", help="train the ranker once, if all else is fixed")
-    parser.add_argument("--epochs", type=float)
+    add_settings(parser)
+    parser.add_argument("--threads", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--run-dir", type=Path, help="keep the stages there, and find them again")
     parser.add_argument("--most", type=int, help="use only so many training documents: for trying the script out")
@@ -93,7 +89,7 @@ def measure(data: Path, options: argparse.Namespace, run_dir: Path) -> dict[str,
     for system in options.systems.split(","):
         wall, cpu = time.perf_counter(), time.process_time()
         if system in NEURAL:
-            model = XTransformer(settings(system, data.name, options)).fit(
+            model = XTransformer(configuration(system, data.name, options)).fit(
                 train.texts,
                 train.Y,
                 label_names=train.labels,
@@ -125,18 +121,11 @@ def measure(data: Path, options: argparse.Namespace, run_dir: Path) -> dict[str,
     return result
 
 
-def settings(system: str, name: str, options: argparse.Namespace) -> XTransformerConfig:
+def configuration(system: str, name: str, options: argparse.Namespace) -> XTransformerConfig:
     preset = "hybrid" if system == "hybrid" else "x-transformer"
-    config = load_preset(
-        preset,
-        encoder={"name": options.encoder, "max_length": options.max_length or LENGTHS.get(name, 128)},
-        matcher={"epochs": options.epochs},
-        dense_weight=options.dense_weight,
-        combine=options.combine,
-        matcher_weight=options.matcher_weight,
-        calibrate=not options.uncalibrated,
-        seed=options.seed,
-    )
+    changes = neural_settings(options, name)
+    changes["encoder"] |= {"name": options.encoder}
+    config = load_preset(preset, **changes, threads=options.threads, seed=options.seed)
     if system in ("row-0", "row-1"):
         config = replace(config, ranker=replace(config.ranker, negatives="teacher"))
         if config.matcher_weight is not None:  # without matcher-aware negatives the clusters' scores must count in full
