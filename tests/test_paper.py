@@ -114,6 +114,7 @@ def test_table_3_measures_parabel(script, shop, tmp_path):
     found = json.loads((tmp_path / "out.json").read_text())
     parabel, xr = found["rows"][:2]
     assert parabel["scores"]["P@1"]["value"] == pytest.approx(wanted)
+    assert [file.name for file in tmp_path.glob("*.json")] == ["out.json"]  # the rows on the way are gone
     gained = xr["over_parabel"]["P@1"]
     assert gained["percent"] == pytest.approx(100 * (xr["scores"]["P@1"]["value"] / wanted - 1))
     assert gained["low"] <= gained["percent"] <= gained["high"]
@@ -184,6 +185,16 @@ def test_relative_improvement_by_hand(paper):
     assert found["percent"] == pytest.approx(50)
     assert found["low"] == 0  # resamples without the one document in which they differ
     assert paper["common"].relative(good, good, "P@1", resamples=50) == {"percent": 0, "low": 0, "high": 0}
+
+
+def test_a_script_that_is_cut_off_leaves_its_rows(paper, script, shop, tmp_path, monkeypatch):
+    monkeypatch.setattr(paper["table3"], "pretrained_row", lambda *a: sys.exit("cut off"))
+    options = ("--encoders", f"x={NOWHERE}", "--linear", "default", "--json", tmp_path / "out.json", "--bootstrap", 0)
+    with pytest.raises(SystemExit, match="cut off"):
+        script("table3", shop, *options)
+    (row,) = json.loads((tmp_path / "out.partial.json").read_text())["rows"]
+    assert row["name"] == "default"
+    assert 30 < row["scores"]["P@1"]["value"] < 100
 
 
 def test_lists_are_combined_by_their_ranks(paper, monkeypatch):

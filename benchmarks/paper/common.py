@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 from encoders import EncoderChoice
-from output import machine, say, tell
+from output import machine, partial_file, say, tell
 from settings import add_settings, neural_settings
 
 from labelwise.data import ReadOptions
@@ -31,6 +31,7 @@ from labelwise.metrics.evaluation import plain_figures
 from labelwise.metrics.intervals import interval
 from labelwise.predictions import Predictions
 from labelwise.run import RunDirectory
+from labelwise.storage import write_json
 from labelwise.systems.contest import Rules, find_outcome
 from labelwise.systems.measure import Costs, Outcome, measure_system
 from labelwise.systems.splits import Splits
@@ -119,6 +120,7 @@ class Bench(ExitStack):
     ) -> None:
         super().__init__()
         self.options = options
+        self._done: list[dict[str, Any]] = []
         self.rules = Rules(ks=ks, bootstrap=options.bootstrap)
         self.path = Path(options.data if data is None else data)
         self.splits = Splits.read(self.path, options=read_options(), most=options.most, on_event=tell)
@@ -149,9 +151,8 @@ class Bench(ExitStack):
         """Train a system, or find its predictions; a failure is told in the row."""
 
         def compute(folder: Path) -> None:
-            measure_system(
-                system, self.splits, folder, top_k=TOP_K, run_dir=self.run.path, keep_model=keep_model, on_event=tell
-            )
+            options: dict[str, Any] = {"top_k": TOP_K, "run_dir": self.run.path, "on_event": tell}
+            measure_system(system, self.splits, folder, keep_model=keep_model, weigh=False, **options)
 
         say(f"{system.name} …")
         inputs = {**system.identity(self.splits), "top_k": TOP_K, "kept": keep_model}
@@ -175,6 +176,9 @@ class Bench(ExitStack):
         evaluation = self.rules.judge(self.splits, predictions)
         row = Row(name, columns, evaluation, costs, predictions)
         say(f"{name}: " + "  ".join(f"{metric} {evaluation[metric]:.2f}" for metric in self.metrics("P")))
+        if self.options.json is not None:  # a script that is cut off leaves what it had
+            self._done.append(row.to_dict(self.metrics("P", "R", "PSP")))
+            write_json(partial_file(self.options.json), {**self.about(), "rows": self._done})
         return row
 
     def _found(self, name: str, find: Callable[[], Outcome], columns: dict[str, str]) -> tuple[Row, Outcome | None]:

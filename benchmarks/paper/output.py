@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labelwise import __version__
@@ -62,8 +63,14 @@ def machine() -> dict[str, Any]:
     return {**about, "torch": None if torch is None else str(torch.__version__)}
 
 
+def partial_file(file: Path) -> Path:
+    """Where the rows lie while a script is at work."""
+    return file.with_name(f"{file.stem}.partial.json")
+
+
 def finish(options: argparse.Namespace, results: Mapping[str, Any]) -> None:
     """Write the results where --json says."""
     if options.json is not None:
         write_json(options.json, results)
+        partial_file(options.json).unlink(missing_ok=True)
         say(f"written: {options.json}")

@@ -125,9 +125,12 @@ def measure_system(
     top_k: int,
     run_dir: Path | None,
     keep_model: bool = False,
+    weigh: bool = True,
     on_event: OnEvent | None = None,
 ) -> Costs:
     """Train or load, predict, and write an `Outcome` into a folder; with `keep_model` the model beside it.
+
+    A model that is not kept is saved and removed again to learn its size, unless not even that is wanted (`weigh`).
 
     Memory is not measured here: that is for a process that does nothing else (`labelwise.systems.worker`).
     """
@@ -149,7 +152,8 @@ def measure_system(
     wall, cpu = clock.spent()
     n_docs = max(len(test), 1)
     costs = replace(costs, predict_ms=1000 * wall / n_docs, predict_cpu_ms=1000 * cpu / n_docs)
-    costs = replace(costs, gpu_peak_mib=gpu_peak_mib(), model_mb=_model_size(system, model, folder, keep_model))
+    size = _model_size(system, model, folder, keep_model) if keep_model or weigh else None
+    costs = replace(costs, gpu_peak_mib=gpu_peak_mib(), model_mb=size)
     Outcome(predictions=predictions.with_labels(test.labels), costs=costs).save(folder)
     return costs
 
