@@ -342,3 +342,23 @@ def test_wrong_settings(settings, shop):
         Ensemble(EnsembleConfig(members=(settings(),))).fit(train.Y, train.Y)
     with pytest.raises(UsageError, match="this Ensemble is not fitted yet"):
         Ensemble().predict(["a text"])
+
+
+def test_what_was_killed_goes_on_after_the_last_finished_member(settings, shop, tmp_path):
+    two = tuple(settings("hybrid", label_embedding=kind) for kind in TREES)
+    config, stages = EnsembleConfig(members=two, hold_out=0.15, threads=1), []
+
+    def kill(name, values):
+        if name == "remark" and values["text"].startswith("member 2 of 2"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted(config, shop["train"], run_dir=tmp_path / "run", on_event=kill)
+
+    def hear(name, values):
+        if name == "stage":
+            stages.append((values["stage"], values["found"]))
+
+    fitted(config, shop["train"], run_dir=tmp_path / "run", on_event=hear)
+    assert [found for stage, found in stages if stage == "ranker"] == [True, False]
+    assert all(found for stage, found in stages if stage != "ranker")
