@@ -109,7 +109,7 @@ def measure(data: Path, options: argparse.Namespace, run_dir: Path) -> dict[str,
         line |= {"PSP@5": psp_at_k(test.Y, found, weights, k=5), "fit s": fitted[0], "fit cpu s": fitted[1]}
         line["predict s"] = time.perf_counter() - wall
         if isinstance(model, XTransformer):
-            line |= {"chosen": model.report_.get("chosen")}
+            line |= {"chosen": model.report_.get("chosen"), "validation": held_out(model)}
             if system in ("hybrid", "x-transformer"):
                 result["recall"] |= recalls(model, system, train, test)
             history = getattr(model.matcher_, "history_", None)
@@ -147,6 +147,12 @@ def recalls(model: XTransformer, system: str, train: object, test: object) -> di
         linear = LinearMatcher.fit(X_train, None, M_train, model.config.linear)
         lines["linear"] = recall_at(linear.best(X, top_b=max(TOPS)), M, TOPS)
     return lines
+
+
+def held_out(model: XTransformer) -> list[float] | None:
+    """P@1, P@3, P@5 of the documents that everything was chosen by; None if nothing was left to choose."""
+    chosen, trials = model.report_["chosen"], model.report_.get("trials", ())
+    return next((trial["precisions"] for trial in trials if chosen.items() <= trial.items()), None)
 
 
 def tell(name: str, values: object) -> None:

@@ -145,7 +145,7 @@ def prepare(encoder: Encoder, lengths: np.ndarray, batch_size: int, n_clusters: 
     network = Network(encoder, n_clusters, dropout=config.dropout).to(DEVICE)
     corpus = make_corpus(encoder, lengths, n_clusters)
     if compiled:
-        corpus.packer.compile()
+        corpus.compile()
     weights = Weights(network, config, choose_precision(config.precision, DEVICE), Processes())
     step = Step(network, corpus, weights, config, batch_size)
     schedule = Schedule(Packed(corpus.lengths, batch_size, SEED))
@@ -204,7 +204,7 @@ def fine_tuning(name: str, encoder: Encoder, lengths: np.ndarray, batch_size: in
         "peak_gib": (torch.cuda.max_memory_allocated() - before) / 2**30 if CUDA else None,
         "windows_tokens_per_s": [window[0] for window in windows],
         "compiled": compiled,
-        "captured": bool(run.step._graphs),
+        "captured": any(run.step._graphs.values()),
         "precision": run.weights.precision,
         "loss": run.loss,
         "steps": run.done,
@@ -219,6 +219,7 @@ def inference(name: str, trained: str) -> None:
     """Matcher's loop over all texts of a training, with its network as it stands, which has the working precision."""
     run = kept[trained]
     matcher, corpus = Matcher(run.config), run.corpus
+    matcher.groups_ = [corpus.n_clusters]
     run.network.eval()
 
     def match() -> object:

@@ -193,7 +193,7 @@ class XTransformerConfig:
     dense_weight: float | None = None
     """Length of the embedding beside tf-idf's 1 in the ranker; chosen on validation documents if not given, 1 without
     those."""
-    beam: int = 10
+    beam: int = 20
     """Clusters whose labels are ranked; as many of each training document give the matcher-aware negatives."""
     combine: Literal["l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge", "sigmoid", "ranker-only"] | None = None
     """How the scores of cluster and label become one (see LinearTreeConfig); chosen on validation documents if not

@@ -172,9 +172,14 @@ class Encoder:
             types = torch.where(input_ids == token, kind, types)
         return types
 
-    def forward(self, batch: Mapping[str, torch.Tensor], *, pooling: Pooling | None = None) -> torch.Tensor:
-        """(batch, hidden_size) float32 vectors of a batch; one without attention_mask has no padding."""
-        output = self.model(**batch, return_dict=True)
+    def forward(
+        self, batch: Mapping[str, torch.Tensor], *, pooling: Pooling | None = None, model: Any = None
+    ) -> torch.Tensor:
+        """(batch, hidden_size) float32 vectors of a batch; one without attention_mask has no padding.
+
+        Another form of the model, such as a compiled one, may be given.
+        """
+        output = (self.model if model is None else model)(**batch, return_dict=True)
         kind = pooling or self.pooling
         return pool(output, batch.get("attention_mask"), kind, left=self.left, last=self.cls_last)
 

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from labelwise.errors import need
+from labelwise.features.fused import Fused
 
 if TYPE_CHECKING:
     import torch
@@ -61,11 +62,11 @@ class Packer:
 
     def __init__(self, encoder: Encoder, first_position: int) -> None:
         self.encoder, self.first_position = encoder, first_position
-        self._model = encoder.model
+        self._model: Any = encoder.model
 
     def compile(self) -> None:
         """Have torch fuse what the model computes; the first batch of a shape then takes long."""
-        self._model = torch.compile(self.encoder.model, dynamic=False)
+        self._model = Fused(self.encoder.model, self.encoder.hidden_size)
 
     def batch(
         self,

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from labelwise.errors import DataError
 from labelwise.features.encoder import Encoder
+from labelwise.features.fused import Fused
 from labelwise.features.packing import Packer
 from labelwise.features.tokens import TokenStore
 from labelwise.match.batches import Shape
@@ -41,6 +42,8 @@ class Corpus:
         if M is not None and M.shape[0] != len(store):
             raise DataError(f"there are {len(store)} texts but {M.shape[0]} rows of clusters; they must match")
         self.encoder, self.packer, self.device = encoder, packer, device
+        self.fused: Fused | None = None
+        """The compiled model, for padded batches that have no padding."""
         self.lengths: npt.NDArray[Any] = np.asarray(store.lengths)
         self.longest = int(self.lengths.max(initial=1))
         self._tokens = torch.from_numpy(np.asarray(store.tokens).astype(np.int32)).to(device)
@@ -64,6 +67,13 @@ class Corpus:
         if shape.kind == "full":
             inputs.pop("attention_mask")
         return inputs
+
+    def compile(self) -> None:
+        """Fuse what the encoder computes, for the shape of batch that most steps have."""
+        if self.packer is not None:
+            self.packer.compile()
+        elif np.mean(self.lengths == self.longest) > 0.5:
+            self.fused = Fused(self.encoder.model, self.encoder.hidden_size)
 
     def signs(self, rows: Tensor) -> Tensor:
         """(batch, n_clusters) M~: 1 for a document's clusters, -1 for the others."""

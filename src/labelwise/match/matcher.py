@@ -36,8 +36,8 @@ KIND = "matcher"
 # Documents whose tokens and cluster scores lie on the device at once.
 DOCUMENTS_PER_PIECE = 1 << 16
 TOKENS_PER_BATCH = {"cuda": 1 << 17}
-# Compiling saves about a third of the time of a step, and takes as long as learning from so many tokens does.
-TOKENS_TO_COMPILE = 4e8
+# Compiling saves about a quarter of the time of a step, and takes as long as it saves in so many tokens × weights.
+WORK_TO_COMPILE = 2e15
 RECALL_AT = (1, 5, 10)
 """Training is judged by the mean recall of the true clusters among so many."""
 
@@ -116,8 +116,8 @@ class Matcher:
         term = self._start(network, documents, M, E, threads, on_event)
         packer = make_packer(encoder) if self._packs(device) else None
         corpus = Corpus(encoder, documents.tokens, M, term=term, packer=packer, device=device)
-        if packer is not None and self._compiles(corpus):
-            packer.compile()
+        if device.type == "cuda" and self._compiles(network, corpus):
+            corpus.compile()
         self.network_, self._fast, self.groups_ = network, None, list(groups or [M.shape[1]])
 
         def recall() -> float:
@@ -143,11 +143,12 @@ class Matcher:
         """Whether texts may be packed: flash attention needs a GPU and 16-bit numbers."""
         return device.type == "cuda" and choose_precision(self.config.precision, device) != "fp32"
 
-    def _compiles(self, corpus: Corpus) -> bool:
-        """Whether compiling the encoder pays: it takes about a minute."""
+    def _compiles(self, network: Network, corpus: Corpus) -> bool:
+        """Whether compiling the encoder pays: it takes about half a minute."""
         if self.config.compile is not None:
             return self.config.compile
-        return self.config.epochs * float(corpus.lengths.sum()) > TOKENS_TO_COMPILE
+        weights = sum(p.numel() for name, p in network.model.named_parameters() if "embeddings" not in name)
+        return bool(self.config.epochs * float(corpus.lengths.sum()) * weights > WORK_TO_COMPILE)
 
     def _start(
         self,

@@ -35,9 +35,11 @@ class Network(nn.Module):
         nn.init.zeros_(self.head.weight)
         nn.init.constant_(self.head.bias, -1.0)  # "no" to every cluster
 
-    def embed(self, inputs: dict[str, Any], packer: Packer | None = None, n_texts: int = 0) -> Tensor:
+    def embed(
+        self, inputs: dict[str, Any], packer: Packer | None = None, n_texts: int = 0, *, model: Any = None
+    ) -> Tensor:
         """(batch, hidden) pooled embeddings, float32; of packed inputs if a packer is given."""
-        return self.encoder.forward(inputs) if packer is None else packer.forward(inputs, n_texts)
+        return self.encoder.forward(inputs, model=model) if packer is None else packer.forward(inputs, n_texts)
 
     def score(self, embedding: Tensor, term: Tensor | None = None) -> Tensor:
         """(batch, n_clusters) scores of embeddings, float32; `term` is what the linear term gives."""

@@ -6,6 +6,7 @@ back is captured once as a CUDA graph and then replayed. Nothing in a step waits
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 
@@ -18,6 +19,8 @@ from labelwise.match.batches import Batch, Rows, Shape, cut
 from labelwise.match.corpus import Corpus
 from labelwise.match.network import Network, document_losses
 from labelwise.match.weights import Weights
+
+log = logging.getLogger(__name__)
 
 
 class Step:
@@ -43,7 +46,7 @@ class Step:
     def forget_graphs(self) -> None:
         """Capture anew: after anything that moved in memory."""
         self._seen: set[tuple[Shape, int]] = set()
-        self._graphs: dict[tuple[Shape, int], tuple[torch.cuda.CUDAGraph, Tensor]] = {}
+        self._graphs: dict[tuple[Shape, int], tuple[torch.cuda.CUDAGraph, Tensor] | None] = {}
         self._update_graph: torch.cuda.CUDAGraph | None = None
         self._updates = 0
         self._pool = torch.cuda.graph_pool_handle() if self._captures else None
@@ -71,26 +74,38 @@ class Step:
 
     def _run(self, rows: Tensor, shape: Shape) -> None:
         key = (shape, len(rows))
-        if key in self._graphs:
-            graph, static = self._graphs[key]
-            static.copy_(rows)
-            graph.replay()
-        elif self._captures and key in self._seen:
-            static = rows.clone()
-            graph = self._capture(lambda: self._learn(static, shape))
-            self._graphs[key] = (graph, static)
-            graph.replay()
-        else:
+        if self._captures and key in self._seen and key not in self._graphs:
+            self._graphs[key] = self._captured(rows, shape)
+        captured = self._graphs.get(key)
+        if captured is None:
             self._learn(rows, shape)
             self._seen.add(key)
+        else:
+            graph, static = captured
+            static.copy_(rows)
+            graph.replay()
+
+    def _captured(self, rows: Tensor, shape: Shape) -> tuple[torch.cuda.CUDAGraph, Tensor] | None:
+        """The work for a shape, ready to be replayed; None if the model does what cannot be captured."""
+        static = rows.clone()
+        try:
+            return self._capture(lambda: self._learn(static, shape)), static
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:  # such as a constant that is made on the host
+            log.info("steps of %s are not captured: %s", shape, error)
+            return None
 
     def _learn(self, rows: Tensor, shape: Shape) -> None:
         """Forward and backward: adds to the gradients, the loss and the likeness."""
         config, corpus = self.config, self.corpus
         packer = corpus.packer if shape.kind == "packed" else None
-        # In the backward pass too, where activations may be computed again.
-        with nullcontext() if packer is None else packer.attention():
-            embedding = self.network.embed(corpus.inputs(rows, shape), packer, len(rows))  # (part, hidden)
+        model = corpus.fused if shape.kind == "full" else None
+        # In the backward pass too, where activations may be computed again. Some models make constants without saying
+        # where: on the device itself they can be captured.
+        with nullcontext() if packer is None else packer.attention(), self.device:
+            inputs = corpus.inputs(rows, shape)
+            embedding = self.network.embed(inputs, packer, len(rows), model=model)  # (part, hidden)
             scores = self.network.score(embedding, corpus.term(rows))  # (part, n_clusters)
             losses = document_losses(scores, corpus.signs(rows), config.loss, mean=config.mean_loss)
             there = (rows >= 0).float()
