@@ -148,6 +148,8 @@ class MatcherConfig:
     """The linear term's scores of training documents come from models that did not see them, so many in all."""
     dense_weight: float = 1.0
     """Length of the embedding beside tf-idf's 1 in the linear model that training begins from."""
+    most_clusters: int = 65_536
+    """Clusters that a step scores. Of more, those of the batch's documents and others at random, in place of all."""
     negatives_from: Literal["model", "out-of-fold"] = "model"
     """Where the clusters come from that give training documents their matcher-aware negatives: the trained matcher,
     or, at `folds` times the cost, matchers that did not see the document."""

@@ -15,6 +15,7 @@ from labelwise.features.fused import Fused
 from labelwise.features.packing import Packer
 from labelwise.features.tokens import TokenStore
 from labelwise.match.batches import Shape
+from labelwise.match.sampling import Sample, sample
 from labelwise.types import Csr
 
 
@@ -75,16 +76,28 @@ class Corpus:
         elif np.mean(self.lengths == self.longest) > 0.5:
             self.fused = Fused(self.encoder.model, self.encoder.hidden_size)
 
-    def signs(self, rows: Tensor) -> Tensor:
-        """(batch, n_clusters) M~: 1 for a document's clusters, -1 for the others."""
+    def sample(self, rows: Tensor, most: int) -> Sample | None:
+        """The clusters that a step scores; None if all of them."""
         assert self._clusters is not None
-        clusters = self._clusters[rows.clamp(min=0)].long()
-        signs = torch.full((len(rows), self.n_clusters + 1), -1.0, device=self.device)
-        return signs.scatter_(1, clusters, 1.0)[:, : self.n_clusters]
+        if self.n_clusters <= most:
+            return None
+        true = torch.where((rows >= 0).unsqueeze(1), self._clusters[rows.clamp(min=0)].long(), self.n_clusters)
+        return sample(true, self.n_clusters, most)
 
-    def term(self, rows: Tensor) -> Tensor | None:
-        """(batch, n_clusters) the linear term's scores."""
-        return None if self._term is None else self._term[rows.clamp(min=0)]
+    def signs(self, rows: Tensor, chosen: Sample | None = None) -> Tensor:
+        """(batch, n_clusters) M~: 1 for a document's clusters, -1 for the others; of the sampled ones if given."""
+        assert self._clusters is not None
+        clusters, n = self._clusters[rows.clamp(min=0)].long(), self.n_clusters
+        if chosen is not None:
+            clusters, n = chosen.place[clusters], len(chosen.clusters)
+        return torch.full((len(rows), n + 1), -1.0, device=self.device).scatter_(1, clusters, 1.0)[:, :n]
+
+    def term(self, rows: Tensor, chosen: Sample | None = None) -> Tensor | None:
+        """(batch, n_clusters) the linear term's scores; of the sampled clusters if given."""
+        if self._term is None:
+            return None
+        rows = rows.clamp(min=0)
+        return self._term[rows] if chosen is None else self._term[rows.unsqueeze(1), chosen.clusters]
 
 
 def _padded(M: Csr) -> Tensor:

@@ -325,7 +325,7 @@ def _checked(config: MatcherConfig) -> MatcherConfig:
     for name, most in (("warmup", 1.0), ("dropout", 0.99)):
         if not 0 <= getattr(config, name) <= most:
             raise UsageError(f"matcher.{name} is {getattr(config, name)}; it must be a share between 0 and {most:g}")
-    for name in ("micro_batch", "steps"):
+    for name in ("micro_batch", "steps", "most_clusters"):
         value = getattr(config, name)
         if value is not None and value < 1:
             raise UsageError(f"matcher.{name} is {value}; it must be at least 1")

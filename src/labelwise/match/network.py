@@ -41,11 +41,18 @@ class Network(nn.Module):
         """(batch, hidden) pooled embeddings, float32; of packed inputs if a packer is given."""
         return self.encoder.forward(inputs, model=model) if packer is None else packer.forward(inputs, n_texts)
 
-    def score(self, embedding: Tensor, term: Tensor | None = None) -> Tensor:
-        """(batch, n_clusters) scores of embeddings, float32; `term` is what the linear term gives."""
+    def score(self, embedding: Tensor, term: Tensor | None = None, clusters: Tensor | None = None) -> Tensor:
+        """(batch, n_clusters) scores of embeddings, float32; `term` is what the linear term gives.
+
+        Of some clusters only, if given: (any,) their numbers.
+        """
         e = functional.normalize(embedding.float(), dim=1) * embedding.shape[1] ** 0.5
-        scores: Tensor = self.head(self.dropout(e).to(self.head.weight.dtype)).float()
+        weight, bias = (self.head.weight, self.head.bias) if clusters is None else self._part(clusters)
+        scores = functional.linear(self.dropout(e).to(weight.dtype), weight, bias).float()
         return scores if term is None else scores + term.float()
+
+    def _part(self, clusters: Tensor) -> tuple[Tensor, Tensor]:
+        return self.head.weight[clusters], self.head.bias[clusters]
 
     @torch.no_grad()
     def cast(self, dtype: torch.dtype) -> Self:
@@ -61,13 +68,14 @@ class Network(nn.Module):
         self.head.bias.copy_(torch.from_numpy(np.asarray(bias)))
 
 
-def document_losses(scores: Tensor, signs: Tensor, kind: Loss, *, mean: bool) -> Tensor:
+def document_losses(scores: Tensor, signs: Tensor, kind: Loss, *, mean: bool, weights: Tensor | None = None) -> Tensor:
     """(batch,) the loss of each document: summed over clusters, or their mean.
 
     Parameters
     ----------
     scores : (batch, n_clusters)
     signs : (batch, n_clusters), M~: 1 for the document's clusters, -1 for the others
+    weights : (n_clusters,) for how many clusters each of these stands; for itself if not given
     """
     losses: dict[str, Callable[[Tensor], Tensor]] = {
         "squared-hinge": lambda margin: functional.relu(1 - margin).square(),
@@ -75,7 +83,10 @@ def document_losses(scores: Tensor, signs: Tensor, kind: Loss, *, mean: bool) ->
         "bce": lambda margin: functional.softplus(-margin),
     }
     each = losses[kind](scores * signs)
-    return each.mean(dim=1) if mean else each.sum(dim=1)
+    if weights is None:
+        return each.mean(dim=1) if mean else each.sum(dim=1)
+    total = (each * weights).sum(dim=1)
+    return total / weights.sum() if mean else total
 
 
 def constant_loss(M: Csr, kind: Loss, *, mean: bool) -> float:

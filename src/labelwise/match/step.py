@@ -106,8 +106,11 @@ class Step:
         with nullcontext() if packer is None else packer.attention(), self.device:
             inputs = corpus.inputs(rows, shape)
             embedding = self.network.embed(inputs, packer, len(rows), model=model)  # (part, hidden)
-            scores = self.network.score(embedding, corpus.term(rows))  # (part, n_clusters)
-            losses = document_losses(scores, corpus.signs(rows), config.loss, mean=config.mean_loss)
+            chosen = corpus.sample(rows, config.most_clusters)
+            clusters, weights = (None, None) if chosen is None else chosen[:2]
+            scores = self.network.score(embedding, corpus.term(rows, chosen), clusters)  # (part, n_clusters)
+            signs = corpus.signs(rows, chosen)
+            losses = document_losses(scores, signs, config.loss, mean=config.mean_loss, weights=weights)
             there = (rows >= 0).float()
             loss = (losses * there).sum() / self.batch_size
             (loss * self.weights.scale).backward()
