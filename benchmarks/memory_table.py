@@ -219,7 +219,9 @@ def main() -> None:
     begun = time.perf_counter()
     from transformers import BertConfig, BertModel
 
-    million, many, most, n_docs = (10**6, 8192, MatcherConfig().most_clusters, 1024) if not args.tiny else (1000, 64, 128, 32)
+    million, many, most, n_docs = (10**6, 8192, MatcherConfig().most_clusters, 1024)
+    if args.tiny:
+        million, many, most, n_docs = (1000, 64, 128, 32)
     settings = {"num_hidden_layers": 24, "hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096}
     if args.tiny:
         settings = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64}
