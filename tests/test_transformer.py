@@ -72,8 +72,8 @@ def test_what_it_tells_of_itself(model):
     report = model.report_
     told = report["validation"]
     assert (report["documents"], told["documents"], told["kind"], told["share"]) == (630, 94, "share", 0.15)
-    assert list(report["recall"]) == [1, 5, 10]
-    assert 0 < report["recall"][1] <= report["recall"][5] <= report["recall"][10] <= 100
+    assert list(report["recall"]) == [1, 5, 10, 20]
+    assert 0 < report["recall"][1] <= report["recall"][5] <= report["recall"][10] <= report["recall"][20] <= 100
     best = max(report["trials"], key=lambda trial: np.mean(trial["precisions"]))
     assert report["chosen"] == {name: best[name] for name in ("dense_weight", "combine", "matcher_weight")}
     scores = [report["validation"]["scores"][f"P@{k}"] for k in (1, 3, 5)]

@@ -216,7 +216,7 @@ class Bench(ExitStack):
 
 def combine_rows(bench: Bench, name: str, rows: Sequence[Row], rule: str, **columns: str) -> Row:
     """An ensemble: the lists of several rows made into one by a rule, all with the same weight."""
-    from labelwise.combine import combine
+    from labelwise.ensemble.rules import combine
 
     lists = [row.predictions for row in rows]
     if not rows or any(found is None for found in lists):

@@ -14,11 +14,11 @@ from labelwise.data import Dataset
 from labelwise.data.names import label_list
 from labelwise.errors import StorageError, UsageError
 from labelwise.features.tfidf import Tfidf
+from labelwise.parts.reading import Reading
+from labelwise.parts.shelf import Shelf
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import at_least
-from labelwise.reading import Reading
 from labelwise.run import RunDirectory, kept
-from labelwise.shelf import Shelf
 from labelwise.types import Csr, OnEvent
 
 CALIBRATED_ON = 20

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Rule: TypeAlias = Literal["average", "rank_average", "sigmoid_average", "softmax_average", "round_robin"]
-"""Ways to make one list of several models' lists: see `labelwise.combine`."""
+"""Ways to make one list of several models' lists: see `labelwise.ensemble.rules`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,8 +251,8 @@ class EnsembleConfig:
     members: tuple[LinearTreeConfig | XTransformerConfig, ...] = ()
     """The models to train."""
     combine: Rule | None = None
-    """The rule that makes one list of the models' lists (see labelwise.combine); chosen on validation documents if not
-    given, average without those."""
+    """The rule that makes one list of the models' lists (see labelwise.ensemble.rules); chosen on validation documents
+    if not given, average without those."""
     over: Literal["scores", "probabilities"] | None = None
     """What is combined: the models' own scores, or probabilities; if not given, these where every model has them."""
     weights: Literal["equal", "learned"] = "learned"

@@ -19,15 +19,15 @@ from labelwise.data import Dataset
 from labelwise.errors import DataError, UsageError
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import build_tree, embed_labels
+from labelwise.parts.reading import Reading
+from labelwise.parts.shelf import Shelf
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import keep_best
 from labelwise.rank.linear import Features
 from labelwise.rank.neighbours import NeighbourSearch
 from labelwise.rank.predict import BeamSearch
 from labelwise.rank.tree import TrainedTree, train_tree
-from labelwise.reading import Reading
 from labelwise.run import RunDirectory, fitting, kept
-from labelwise.shelf import Shelf
 from labelwise.targets import canonical, targets
 from labelwise.types import Csr, OnEvent
 

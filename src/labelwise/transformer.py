@@ -15,21 +15,21 @@ from labelwise.data import Dataset
 from labelwise.errors import DataError, UsageError
 from labelwise.features.encoder import Encoder
 from labelwise.features.tfidf import Tfidf
-from labelwise.ground import Ground, choose_device
+from labelwise.fitting.ground import Ground, choose_device
+from labelwise.fitting.source import Source, check_texts
+from labelwise.fitting.stages import AnyMatcher, Stages
+from labelwise.fitting.workbench import Workbench
 from labelwise.index import Tree
 from labelwise.match.frozen import FrozenMatcher
 from labelwise.match.joint import GroupMatcher
 from labelwise.match.matcher import Matcher
 from labelwise.match.processes import joined
+from labelwise.parts.reading import Reading
+from labelwise.parts.shelf import Shelf
 from labelwise.predictions import Predictions
 from labelwise.rank.ranker import Inputs, Ranker
-from labelwise.reading import Reading
 from labelwise.run import fitting
-from labelwise.shelf import Shelf
-from labelwise.source import Source, check_texts
-from labelwise.stages import AnyMatcher, Stages
 from labelwise.types import Csr, OnEvent
-from labelwise.workbench import Workbench
 
 
 class XTransformer(Model):

@@ -75,7 +75,7 @@ def ensemble_of(command: Train, members: list[tuple[str, Config]]) -> EnsembleCo
 def plan(config: EnsembleConfig, sizes: Sizes, machine: Machine) -> Iterator[str]:
     """What is about to be trained, and what it will roughly take."""
     from labelwise.auto import Estimate, estimate
-    from labelwise.members import describe, kin
+    from labelwise.ensemble.members import describe, kin
 
     yield f"an ensemble of {len(config.members)} models: {sizes.n_docs:,} documents, {sizes.n_labels:,} labels"
     seen: set[Hashable] = set()

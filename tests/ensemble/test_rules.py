@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelwise import combine as module
-from labelwise.combine import RULES, combine
+from labelwise.ensemble import rules as module
+from labelwise.ensemble.rules import RULES, combine
+from labelwise.ensemble.weigh import Jury, choose_rule, learn_weights, prune
 from labelwise.metrics import precision_at_k
-from labelwise.weigh import Jury, choose_rule, learn_weights, prune
 
 
 def made(rows, n_labels):

@@ -12,21 +12,21 @@ import numpy as np
 from labelwise import storage
 from labelwise.base import CALIBRATED_ON, Model, check_fitted, load_model
 from labelwise.card import render_card
-from labelwise.combine import Over, combine
 from labelwise.config import EnsembleConfig, Rule
 from labelwise.data import Dataset
+from labelwise.ensemble.members import Member, describe, fit_members
+from labelwise.ensemble.rules import Over, combine
+from labelwise.ensemble.weigh import Jury, choose_rule, learn_weights, prune
 from labelwise.errors import StorageError, UsageError
-from labelwise.members import Member, describe, fit_members
+from labelwise.fitting.source import Source, check_texts
+from labelwise.fitting.workbench import Workbench
+from labelwise.parts.reading import Reading
+from labelwise.parts.sharing import share_parts
+from labelwise.parts.shelf import Shelf
 from labelwise.predictions import Predictions
-from labelwise.reading import Reading
 from labelwise.run import fitting
-from labelwise.sharing import share_parts
-from labelwise.shelf import Shelf
-from labelwise.source import Source, check_texts
 from labelwise.types import Csr, Floats, Ints, OnEvent
 from labelwise.validation import measure
-from labelwise.weigh import Jury, choose_rule, learn_weights, prune
-from labelwise.workbench import Workbench
 
 
 class Ensemble(Model):

@@ -12,16 +12,16 @@ import numpy as np
 from labelwise.base import CALIBRATED_ON, Model
 from labelwise.config import EnsembleConfig, IndexConfig, LinearTreeConfig, RankerConfig, XTransformerConfig
 from labelwise.errors import DataError
+from labelwise.fitting.workbench import Workbench
 from labelwise.model import LinearTree
+from labelwise.parts.reading import Reading
 from labelwise.predictions.ranking import keep_best
-from labelwise.reading import Reading
 from labelwise.types import Csr
 from labelwise.validation import measure
-from labelwise.workbench import Workbench
 
 if TYPE_CHECKING:
+    from labelwise.fitting.stages import AnyMatcher, Stages
     from labelwise.index import Tree
-    from labelwise.stages import AnyMatcher, Stages
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +79,11 @@ def describe(config: LinearTreeConfig | XTransformerConfig) -> str:
 
 def _fit_matchers(config: EnsembleConfig, bench: Workbench) -> list[_Group] | None:
     """The matchers of all X-Transformers before any ranker, so that processes that help are free early."""
-    from labelwise.ground import Ground
+    from labelwise.fitting.ground import Ground
+    from labelwise.fitting.stages import Stages
     from labelwise.match.joint import GroupMatcher
     from labelwise.match.matcher import Matcher
     from labelwise.match.processes import joined
-    from labelwise.stages import Stages
 
     groups: dict[Hashable, _Group] = {}
     for at, member in enumerate(config.members):

@@ -15,7 +15,8 @@ import torch
 from labelwise.base import CALIBRATED_ON
 from labelwise.config import IndexConfig, TfidfConfig
 from labelwise.features.encoder import Encoder
-from labelwise.ground import Ground, Part
+from labelwise.fitting.ground import Ground, Part
+from labelwise.fitting.ranked import Ranked, rank
 from labelwise.index import Tree
 from labelwise.match.frozen import FrozenMatcher
 from labelwise.match.joint import GroupMatcher, side_by_side
@@ -24,7 +25,6 @@ from labelwise.match.processes import joined, local_device
 from labelwise.match.start import fold_of
 from labelwise.rank.negatives import teacher_forcing
 from labelwise.rank.ranker import Inputs
-from labelwise.ranked import Ranked, rank
 from labelwise.run import kept
 from labelwise.types import Csr, Ints
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.combine import RULES, Lists, Over
 from labelwise.config import Rule
+from labelwise.ensemble.rules import RULES, Lists, Over
 from labelwise.predictions.ranking import rank_best
 from labelwise.types import Csr, Floats, Ints
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from labelwise import generate_shop, load_model, precision_at_k, split_validation
-from labelwise.combine import combine
 from labelwise.config import EnsembleConfig
 from labelwise.data.split import split_rows
 from labelwise.ensemble import Ensemble
+from labelwise.ensemble.rules import combine
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.features.encoder import Encoder
 from labelwise.features.tfidf import Tfidf

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from labelwise.base import fit_tfidf
 from labelwise.config import TfidfConfig
 from labelwise.features.tfidf import Tfidf
+from labelwise.fitting.source import Source
 from labelwise.run import RunDirectory
-from labelwise.source import Source
 from labelwise.types import Csr, OnEvent
 
 T = TypeVar("T")

@@ -1,0 +1,1 @@
+"""The parts that several models have in common: read once, held once, saved once."""
