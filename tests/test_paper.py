@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelwise import LinearTree, load_splits, precision_at_k, write_shop
+from labelwise import LinearTree, load_dataset, load_splits, precision_at_k, storage, write_shop
 from labelwise.metrics import evaluate
 from labelwise.predictions import Predictions
 from labelwise.presets import load_linear_preset
@@ -20,6 +20,7 @@ FOLDER = Path(__file__).parents[1] / "benchmarks" / "paper"
 MODULES = (
     "common",
     "encoders",
+    "ensemble",
     "features",
     "output",
     "nine",
@@ -166,6 +167,37 @@ def test_table_5_with_tiny_encoders(script, shop, tmp_path):
     assert len(found["tests"]) == 9
     assert {answer["answer"] for answer in found["answers"]}.isdisjoint({"not run"})
     assert out.count("undecided") + out.count("**yes") + out.count("**no") >= 3
+
+
+@pytest.mark.slow
+def test_the_ensemble_of_encoders_that_were_trained_side_by_side(script, shop, tmp_path):
+    folders = {name: write_model(tmp_path / name, name) for name in ("bert", "mpnet")}
+    options = ("--max-length", 16, "--steps", 2, "--most", 200, "--run-dir", tmp_path / "run", "--dense-weight", 1)
+    for name, folder in folders.items():
+        assert script("ensemble", shop, "--encoders", f"{name}={folder}", *options, "--fit-only") == ""
+    names = ",".join(f"{name}={folder}" for name, folder in folders.items())
+    files = ("--json", tmp_path / "out.json", "--lists", tmp_path / "lists")
+    out = script("ensemble", shop, "--encoders", names, *options, *files)
+    found = json.loads((tmp_path / "out.json").read_text())
+    rows = {row["name"]: row for row in found["rows"]}
+    kinds = ("pifa-tfidf", "pifa-neural", "text-emb")
+    singles = [f"{kind}, {name}" for name in folders for kind in kinds]
+    groups = [*(f"three trees, {name}" for name in folders), *(f"encoders, {kind}" for kind in kinds)]
+    assert list(rows) == ["parabel", *singles, *groups, "all, equal weights", "Ensemble"]
+    assert all(row["run"] for row in rows.values())
+    assert len(found["members"]) == 6
+    assert sum(member["weight"] for member in found["members"]) == pytest.approx(1)
+    assert len(found["tests"]) == 5
+    lists = storage.load(tmp_path / "lists" / "pifa-tfidf-bert", kind="lists").matrices
+    train = load_dataset(shop, "train").take(np.arange(200))
+    test = load_dataset(shop, "test").with_labels(train.labels)
+    listed = precision_at_k(test.Y[:, : len(train.labels)], lists["test"], k=1)
+    assert rows["pifa-tfidf, bert"]["scores"]["P@1"]["value"] == pytest.approx(listed)
+    assert lists["held"].shape[1] == lists["test"].shape[1]
+    over = rows["Ensemble"]["over_parabel"]["P@1"]["percent"]
+    values = [rows[name]["scores"]["P@1"]["value"] for name in ("Ensemble", "parabel")]
+    assert over == pytest.approx(100 * (values[0] / values[1] - 1))
+    assert f"{over:+.1f} %" in cells(out, "Ensemble")
 
 
 def test_questions_are_answered_by_intervals(paper):
