@@ -1,11 +1,15 @@
+from itertools import combinations
+
 import pytest
 
 from labelwise.errors import UsageError
+from labelwise.report import comparison
 from labelwise.report.comparison import Point, plot_frequency, plot_time
 
 pytest.importorskip("matplotlib")
 
 TIMES = {"parabel": (2.0, Point(70, 69, 71)), "x-transformer": (120.0, Point(75, 74, 76)), "theirs": (None, Point(72))}
+CLOSE = [("parabel", 25.4, 82.29), ("bonsai", 23.9, 82.24), ("third", 24.5, 82.26), ("far", 300.0, 80.0)]
 ROWS = {"parabel": [Point(90, 88, 92), Point(20)], "theirs": [Point(80), Point(30, 25, 35)]}
 
 
@@ -37,6 +41,19 @@ def test_every_system_is_drawn_where_it_belongs(tmp_path, monkeypatch):
     assert lines == [72]  # nobody knows how long it took
     plot_frequency(ROWS, ["head", "tail"], tmp_path / "b.svg", metric="R@5", title="toy")
     assert bars == [[90, 20], [80, 30]]
+
+
+def test_names_of_close_points_do_not_lie_on_each_other(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(comparison, "_finish", lambda figure, axes, path, title: drawn.append((figure, axes)) or path)
+    points = {name: (seconds, comparison.Point(value)) for name, seconds, value in CLOSE}
+    comparison.plot_time(points, tmp_path / "time.svg", metric="P@5", title="close")
+    figure, axes = drawn[0]
+    figure.canvas.draw()
+    texts = [child for child in axes.texts if child.get_text() in points]
+    assert sorted(text.get_text() for text in texts) == sorted(points)
+    boxes = [text.get_window_extent() for text in texts]
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
 def test_wrong_use_is_told(tmp_path):

@@ -41,6 +41,7 @@ def plot_time(points: Mapping[str, tuple[float | None, Point]], path: Path | str
     path = _checked(path, points)
     figure, axes = _figure((7.2, 4.6))
     timed = {name: (seconds, point) for name, (seconds, point) in points.items() if seconds is not None}
+    names: dict[str, tuple[float, float]] = {}
     for number, (name, (seconds, point)) in enumerate(points.items()):
         colour = COLOURS[number % len(COLOURS)]
         if seconds is None:
@@ -52,9 +53,7 @@ def plot_time(points: Mapping[str, tuple[float | None, Point]], path: Path | str
         axes.errorbar(
             [max(seconds, 1e-3)], [point.value], yerr=_bars([point]), fmt=marker, color=colour, markersize=8, capsize=3
         )
-        axes.annotate(
-            name, (max(seconds, 1e-3), point.value), xytext=(9, 4), textcoords="offset points", fontsize=10, color=INK
-        )
+        names[name] = (max(seconds, 1e-3), point.value)
     if timed:
         axes.set_xscale("log")
         ends = [max(seconds, 1e-3) for seconds, _ in timed.values()]
@@ -62,7 +61,38 @@ def plot_time(points: Mapping[str, tuple[float | None, Point]], path: Path | str
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     axes.set_xlabel("training, seconds (log scale)", fontsize=10.5, color=INK)
     axes.set_ylabel(f"{metric}, %", fontsize=10.5, color=INK)
+    _write_names(figure, axes, names)
     return _finish(figure, axes, path, title)
+
+
+def _write_names(figure: Any, axes: Any, names: Mapping[str, tuple[float, float]]) -> None:
+    """A name beside each point: on the right, or wherever else no other name and no point is."""
+    places = (
+        (9, 4, "left"),
+        (-9, 4, "right"),
+        (9, -12, "left"),
+        (-9, -12, "right"),
+        (9, 18, "left"),
+        (-9, 18, "right"),
+    )
+    figure.canvas.draw()  # sizes are known from now on
+    taken: list[Any] = []
+    points = [axes.transData.transform(place) for place in names.values()]
+    for name, place in names.items():
+        best: tuple[int, Any, Any] | None = None
+        for x, y, side in places:
+            text = axes.annotate(
+                name, place, xytext=(x, y), textcoords="offset points", ha=side, fontsize=10, color=INK
+            )
+            box = text.get_window_extent().expanded(1.05, 1.1)
+            hidden = sum(box.overlaps(other) for other in taken) + sum(bool(box.contains(*point)) for point in points)
+            text.remove()
+            if best is None or hidden < best[0]:
+                best = (hidden, (x, y, side), box)
+        assert best is not None
+        x, y, side = best[1]
+        axes.annotate(name, place, xytext=(x, y), textcoords="offset points", ha=side, fontsize=10, color=INK)
+        taken.append(best[2])
 
 
 def plot_frequency(
