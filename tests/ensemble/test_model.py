@@ -335,6 +335,7 @@ def test_wrong_settings(settings, shop):
         (EnsembleConfig(), "an ensemble needs members to train"),
         (EnsembleConfig(members=(settings(),), depth=0), "depth is 0; it must be at least 1"),
         (EnsembleConfig(members=(settings(),), hold_out=1.0), "hold_out is 1.0"),
+        (EnsembleConfig(members=(settings(),), prune=-1.0), "prune is -1.0; give the points"),
     ):
         with pytest.raises(UsageError, match=complaint):
             fitted(config, train)

@@ -306,4 +306,6 @@ def _checked(config: EnsembleConfig) -> EnsembleConfig:
         raise UsageError(f"depth is {config.depth}; it must be at least 1")
     if not 0 <= config.hold_out < 1:
         raise UsageError(f"hold_out is {config.hold_out}; it must be a share between 0 and 1")
+    if config.prune is not None and config.prune < 0:
+        raise UsageError(f"prune is {config.prune}; give the points that a member must bring to stay, 0 or more")
     return config

@@ -1,7 +1,8 @@
 """How models are combined, chosen on documents that they were not trained on: the rule, the weights, and who stays.
 
-All of it goes by the mean of P@1, P@3 and P@5. A change is made only where it gains more than its standard error over
-the documents, so that a few of them cannot decide; hence the result is never worse there than equal weights are.
+All of it goes by the mean of P@1, P@3 and P@5. A change is made only where it gains more than twice its standard error
+over the documents: many changes are tried, and few documents cannot decide. The result is never worse there than equal
+weights are.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ KS = (1, 3, 5)
 FACTORS = (0.0, 0.5, 2.0, 0.8, 1.25)
 """What a weight is multiplied by, tried in turn."""
 ROUNDS = 10
+ERRORS = 2.0
+"""Standard errors that a change must gain."""
 LEAST = 0.05
 """Share of an equal weight from which a weight of 0 begins anew."""
 
@@ -116,6 +119,6 @@ def prune(jury: Jury, rule: Rule, weights: Floats, least_gain: float) -> Ints:
 
 
 def _gains(differences: Floats) -> bool:
-    """Whether a change gains more than its standard error over the documents."""
+    """Whether a change gains clearly more than chance would over these documents."""
     gain = float(differences.mean())
-    return gain > 1e-9 and gain > float(differences.std()) / len(differences) ** 0.5
+    return gain > 1e-9 and gain > ERRORS * float(differences.std()) / len(differences) ** 0.5
