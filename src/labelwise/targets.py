@@ -18,18 +18,18 @@ def targets(labels_or_Y: Any, names: Sequence[str] | None) -> tuple[Csr, list[st
         Y = canonical(labels_or_Y).copy()
         Y.eliminate_zeros()
         Y.data[:] = 1
-        labels = [str(i) for i in range(Y.shape[1])] if names is None else _distinct(names)
+        labels = [str(i) for i in range(Y.shape[1])] if names is None else distinct(names)
         if len(labels) != Y.shape[1]:
             raise DataError(f"Y has {Y.shape[1]} columns but there are {len(labels)} label names")
     else:
-        column: dict[str, int] = {name: i for i, name in enumerate(_distinct(names or ()))}
+        column: dict[str, int] = {name: i for i, name in enumerate(distinct(names or ()))}
         rows = [_row(labels, number) for number, labels in enumerate(labels_or_Y)]
         indices = np.array([column.setdefault(name, len(column)) for row in rows for name in row], np.int32)
         indptr = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int32)
         Y = sp.csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=(len(rows), len(column)))
         Y.sum_duplicates()
         Y.data[:] = 1
-        labels = _distinct(list(column))
+        labels = distinct(list(column))
     if not Y.nnz:
         raise DataError("no document has a label; there is nothing to learn")
     return Y, labels
@@ -41,7 +41,7 @@ def _row(labels: Iterable[str], number: int) -> list[str]:
     return list(labels)
 
 
-def _distinct(names: Sequence[Any]) -> list[str]:
+def distinct(names: Sequence[Any]) -> list[str]:
     """Names that tell labels apart, as a saved model's must."""
     seen: set[str] = set()
     for name in names:
