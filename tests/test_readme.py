@@ -23,7 +23,7 @@ def test_the_first_example_prints_a_metric(capsys):
 
 def test_every_command_shown_exists():
     blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
-    shown = set(re.findall(r"^labelwise (\w+)", "\n".join(blocks), re.MULTILINE))
+    shown = set(re.findall(r"^labelwise ([\w-]+)", "\n".join(blocks), re.MULTILINE))
     assert shown
     assert shown <= set(COMMANDS)
 
