@@ -395,7 +395,7 @@ def test_labels_that_are_none():
     ("labels", "names", "message"),
     [
         ([[1], [2]], None, "the label 1 is int, not a string"),
-        (np.eye(2), None, r"is float64, not a string; give names, or a sparse 0/1 matrix"),
+        ([[1.0], [0.0]], None, r"is float, not a string; give names, or a sparse 0/1 matrix"),
         ([["a"], [" "]], None, "a label name is empty"),
         ([["a"], ["b"]], ["a", "a"], "the label name 'a' is given twice"),
         (sp.csr_array(np.eye(2)), ["a", "a"], "the label name 'a' is given twice"),

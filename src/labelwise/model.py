@@ -16,6 +16,7 @@ from labelwise.base import Model, check_fitted, fit_tfidf
 from labelwise.card import render_card
 from labelwise.config import LinearTreeConfig
 from labelwise.data import Dataset
+from labelwise.data.frames import plain_documents
 from labelwise.errors import DataError, UsageError
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import build_tree, embed_labels
@@ -110,6 +111,7 @@ class LinearTree(Model):
     def _fit_features(
         self, texts_or_X: Any, run: RunDirectory | None, on_event: OnEvent | None
     ) -> tuple[Tfidf | None, Csr]:
+        texts_or_X = plain_documents(texts_or_X)
         if sp.issparse(texts_or_X):
             return None, canonical(texts_or_X)
         config = replace(self.config.tfidf, threads=self.config.threads)

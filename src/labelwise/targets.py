@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelwise.data.frames import plain_labels
 from labelwise.errors import DataError
 from labelwise.types import Csr
 
 
 def targets(labels_or_Y: Any, names: Sequence[str] | None) -> tuple[Csr, list[str]]:
     """A 0/1 matrix with sorted indices, and the names of its columns."""
+    labels_or_Y, own_names = plain_labels(labels_or_Y)
+    names = own_names if names is None else names
     if sp.issparse(labels_or_Y):
         Y = canonical(labels_or_Y).copy()
         Y.eliminate_zeros()
@@ -35,9 +38,14 @@ def targets(labels_or_Y: Any, names: Sequence[str] | None) -> tuple[Csr, list[st
     return Y, labels
 
 
-def _row(labels: Iterable[str], number: int) -> list[str]:
+def _row(labels: Iterable[str] | None, number: int) -> list[str]:
+    if labels is None:
+        return []
     if isinstance(labels, str):
-        raise DataError(f"the labels of document {number} are one string; give a list of label names for each document")
+        raise DataError(
+            f"the labels of document {number} are one string; give a list of label names for each document, "
+            "or read them with Dataset.from_frame, which takes a label_separator"
+        )
     return list(labels)
 
 

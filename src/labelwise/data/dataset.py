@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelwise.errors import DataError
-from labelwise.types import Csr, Ints
+from labelwise.types import Csr, Ints, OnEvent
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,6 +50,41 @@ class Dataset:
             raise DataError(f"there are {len(self.label_texts)} label texts but Y has {n_labels} columns")
         if self.texts is None and self.features is None:
             raise DataError("a dataset needs texts or features; both are missing")
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        text: str | Sequence[str] = "text",
+        labels: str | Sequence[str] = "labels",
+        ids: str | None = None,
+        on_event: OnEvent | None = None,
+        **options: Any,
+    ) -> "Dataset":
+        """A table in memory: a pandas or polars frame, a pyarrow table, a datasets.Dataset, or a dict of lists.
+
+        Parameters
+        ----------
+        text
+            The column of texts; of several the texts are joined by a space.
+        labels
+            The column of labels: lists of names, or strings of names with a separator between them; or several columns,
+            each 0 or 1 for the label that it is called after.
+        ids
+            The column of the documents' own ids.
+        on_event
+            Hears "bad_rows".
+        **options
+            Fields of `ReadOptions`: label_separator, allow_unlabelled, skip_bad_rows, …
+
+        Examples
+        --------
+        >>> train = Dataset.from_frame(frame, text=["title", "body"], labels="tags", label_separator=";")
+        """
+        from labelwise.data.frames import dataset_from_frame
+
+        return dataset_from_frame(frame, text=text, labels=labels, ids=ids, on_event=on_event, **options)
 
     def __len__(self) -> int:
         return int(self.Y.shape[0])

@@ -9,6 +9,7 @@ from typing import Any, Self
 import scipy.sparse as sp
 
 from labelwise.data import Dataset
+from labelwise.data.frames import plain_documents
 from labelwise.data.split import split_rows
 from labelwise.errors import DataError
 from labelwise.targets import canonical, targets
@@ -60,6 +61,7 @@ class Source:
             Whether rows of features will do in place of texts.
         """
         Y, labels = targets(labels_or_Y, label_names)
+        texts = plain_documents(texts)
         X = canonical(texts) if features and sp.issparse(texts) else None
         texts = check_texts(texts) if X is None else []
         n_docs, name = (len(texts), "texts") if X is None else (X.shape[0], "rows of features")
@@ -90,6 +92,7 @@ class Source:
 
 def check_texts(texts: Any) -> list[str]:
     """Texts as a list; anything else is refused."""
+    texts = plain_documents(texts)
     if texts is None or not hasattr(texts, "__iter__") or isinstance(texts, str) or hasattr(texts, "tocsr"):
         raise DataError("X-Transformer reads texts: give a list of strings, not features")
     return list(texts)

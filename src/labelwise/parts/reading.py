@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import scipy.sparse as sp
 
+from labelwise.data.frames import plain_documents
 from labelwise.errors import UsageError
 from labelwise.features.tfidf import Tfidf
 from labelwise.targets import canonical
@@ -29,7 +30,7 @@ class Reading:
     """
 
     def __init__(self, documents: Any, *, threads: int | None = None, on_event: OnEvent | None = None) -> None:
-        self.documents, self.threads, self.on_event = documents, threads, on_event
+        self.documents, self.threads, self.on_event = plain_documents(documents), threads, on_event
         self._made: dict[tuple[Any, ...], tuple[Any, Any]] = {}
 
     def features(self, tfidf: Tfidf | None) -> Csr:

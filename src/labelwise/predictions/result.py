@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from operator import index
 from pathlib import Path
-from typing import Self, overload
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelwise.errors import DataError, UsageError
+from labelwise.errors import DataError, MissingExtraError, UsageError
 from labelwise.predictions.files import write_rows
 from labelwise.predictions.ranking import keep_best, rank_all
 from labelwise.types import Csr
@@ -90,6 +91,26 @@ class Predictions:
         matrix = sp.csr_array(entries, shape=(len(self), len(column)), copy=True)
         matrix.sort_indices()
         return replace(self, matrix=matrix, labels=[*labels, *extra], n_known=len(labels))
+
+    def to_frame(self, library: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """A table with a row for each label predicted: id, rank (from 1), label, score.
+
+        Documents without ids are numbered from 0; one without labels has no row.
+        """
+        if library not in ("pandas", "polars", "pyarrow"):
+            raise UsageError(f"there is no table of {library!r}; there are: pandas, polars, pyarrow")
+        try:
+            module: Any = import_module(library)
+        except ImportError as err:
+            raise MissingExtraError(f"{library} is not installed; run: pip install {library}") from err
+        ids = self.ids if self.ids is not None else range(len(self))
+        rows = [
+            (name, rank, label, score)
+            for name, found in zip(ids, self, strict=True)
+            for rank, (label, score) in enumerate(found, start=1)
+        ]
+        columns = {name: [row[at] for row in rows] for at, name in enumerate(("id", "rank", "label", "score"))}
+        return module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
 
     def write(self, path: Path | str) -> None:
         """Write jsonl, csv or parquet, by suffix; a text format may also end in .gz or .xz.
