@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from labelwise.features.encoder import Encoder as Encoder
     from labelwise.features.tfidf import Tfidf as Tfidf
     from labelwise.features.tokens import TokenStore as TokenStore
+    from labelwise.hub import from_pretrained as from_pretrained
     from labelwise.metrics import calibration_error as calibration_error
     from labelwise.metrics import compare as compare
     from labelwise.metrics import coverage_at_k as coverage_at_k
@@ -94,6 +95,7 @@ _HOMES = {
     "coverage_at_k": "labelwise.metrics",
     "describe": "labelwise.data",
     "evaluate": "labelwise.metrics",
+    "from_pretrained": "labelwise.hub",
     "generate_shop": "labelwise.data.shop",
     "inverse_propensity": "labelwise.metrics",
     "load_dataset": "labelwise.data",

@@ -64,6 +64,31 @@ class Model(ABC):
         with storage.atomic_folder(path, overwrite=True) as folder:
             self.write(folder, Shelf())
 
+    def save_pretrained(self, folder: Path | str) -> None:
+        """Write what `save` writes, with a card that the Hugging Face hub understands."""
+        from labelwise import hub
+
+        hub.save_pretrained(self, folder)
+
+    @classmethod
+    def from_pretrained(cls, folder_or_repo: Path | str, **options: Any) -> Self:
+        """A model of this class from a folder, or from the hub: see `labelwise.hub.from_pretrained`."""
+        from labelwise import hub
+
+        model = hub.from_pretrained(folder_or_repo, **options)
+        if not isinstance(model, cls):
+            raise StorageError(
+                f"{folder_or_repo} holds a saved {model.kind}, no {cls.__name__}; use labelwise.from_pretrained, which "
+                "reads any model"
+            )
+        return model
+
+    def push_to_hub(self, repo: str, **options: Any) -> str:
+        """Upload into a repository of the hub, and say where it is: see `labelwise.hub.push_to_hub`."""
+        from labelwise import hub
+
+        return hub.push_to_hub(self, repo, **options)
+
     @abstractmethod
     def write(self, folder: Path, shelf: Shelf) -> None:
         """Write into a folder that is there; parts that models may share go through the shelf."""
