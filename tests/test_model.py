@@ -131,6 +131,15 @@ def test_fewer_labels_are_the_first_of_more(fitted):
     assert [row[:2] for row in many] == list(few)
 
 
+def test_the_best_of_several_trees_do_not_depend_on_how_many_are_asked_for():
+    rng = np.random.default_rng(0)
+    X = sp.csr_array((rng.random((300, 40)) * (rng.random((300, 40)) < 0.2)).astype(np.float32))
+    Y = sp.csr_array((rng.random((300, 120)) < 0.03).astype(np.float32))
+    model = LinearTree(LinearTreeConfig(index=IndexConfig(n_clusters=12), n_trees=3, beam=12)).fit(X, Y)
+    more = [labels[:2] for labels in model.predict(X, top_k=20)]
+    assert [list(labels) for labels in model.predict(X, top_k=2)] == more
+
+
 def test_save_load_predict(fitted, tmp_path):
     wanted = fitted.predict(TEST_TEXTS, top_k=4)
     fitted.save(tmp_path / "model")

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelwise import storage
-from labelwise.base import Model, check_fitted, fit_tfidf
+from labelwise.base import CALIBRATED_ON, Model, check_fitted, fit_tfidf
 from labelwise.card import render_card
 from labelwise.config import LinearTreeConfig
 from labelwise.data import Dataset
@@ -162,7 +162,8 @@ class LinearTree(Model):
         if X.shape[1] != self.n_features_:
             raise DataError(f"X has {X.shape[1]} columns but the model was fitted on {self.n_features_} features")
         documents = Features.of(X, bias=config.ranker.bias)
-        wanted = top_k if len(searches) == 1 else 2 * top_k
+        # Of several trees more than asked for, as many for any small top_k: the first five do not depend on it.
+        wanted = top_k if len(searches) == 1 else 2 * max(top_k, CALIBRATED_ON)
         options: dict[str, Any] = {"beam": config.beam, "threads": reading.threads, "on_event": reading.on_event}
         parts = [search.top(documents, top_k=wanted, **options) for search in searches]
         if len(parts) == 1:
