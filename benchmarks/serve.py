@@ -1,0 +1,202 @@
+"""How many requests a second `labelwise serve` answers, how soon, and what it does under ten times the load.
+
+    python benchmarks/serve.py --seconds 60 --check
+    python benchmarks/serve.py --seconds 60 --overload 10 --check
+
+The server is a process of its own, with a linear model of the generated shop (or --model); this process asks it over
+loopback, one text a request, on keep-alive connections that ask again as soon as they are answered. --overload 10 then
+opens ten times as many connections, which do not heed Retry-After. Two cores are enough: one for each process.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from labelwise import LinearTree, generate_shop
+
+REQUESTS_PER_SECOND, P99_MS, OVERLOAD_TIMES, GROWTH = 2_000, 20.0, 3.0, 1.05
+
+
+class Connection(asyncio.Protocol):
+    """Asks, waits for the answer, asks again."""
+
+    def __init__(self, load: "Load", start: int) -> None:
+        self.load, self.at, self.buffer, self.sent = load, start, b"", 0.0
+
+    def connection_made(self, transport) -> None:
+        self.transport = transport
+        self.ask()
+
+    def ask(self) -> None:
+        self.at = (self.at + 1) % len(self.load.requests)
+        self.sent = time.perf_counter()
+        self.transport.write(self.load.requests[self.at])
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        head = self.buffer.find(b"\r\n\r\n")
+        if head < 0:
+            return
+        length = int(re.search(rb"content-length: (\d+)", self.buffer[:head])[1])
+        if len(self.buffer) < head + 4 + length:
+            return
+        self.load.answered(int(self.buffer[9:12]), time.perf_counter() - self.sent)
+        self.buffer = self.buffer[head + 4 + length :]
+        if self.load.stop:
+            self.transport.close()
+        else:
+            self.ask()
+
+    def connection_lost(self, error) -> None:
+        if not self.load.stop:
+            self.load.statuses["lost"] += 1
+
+
+class Load:
+    """Connections that keep a server busy, and what they saw after the warm-up."""
+
+    def __init__(self, texts: list[str], port: int, top_k: int) -> None:
+        self.port, self.stop, self.counting = port, False, False
+        self.statuses: Counter[int | str] = Counter()
+        self.seconds: list[float] = []
+        bodies = [json.dumps({"text": text, "top_k": top_k}).encode() for text in texts]
+        head = "POST /v1/suggest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+        self.requests = [f"{head}{len(body)}\r\n\r\n".encode() + body for body in bodies]
+
+    def answered(self, status: int, seconds: float) -> None:
+        if self.counting:
+            self.statuses[status] += 1
+            if status == 200:
+                self.seconds.append(seconds)
+
+    async def run(self, connections: int, seconds: float, warm_up: float, pid: int) -> dict:
+        loop = asyncio.get_running_loop()
+        for number in range(connections):
+            await loop.create_connection(lambda at=37 * number: Connection(self, at), "127.0.0.1", self.port)
+        await asyncio.sleep(warm_up)
+        self.counting = True
+        start, cpu, own, memory = time.perf_counter(), cpu_seconds(pid), time.process_time(), []
+        while time.perf_counter() - start < seconds:
+            memory.append(resident_mib(pid))
+            await asyncio.sleep(min(1.0, max(0.01, seconds / 10)))
+        wall = time.perf_counter() - start
+        self.counting = False
+        result = {
+            "connections": connections,
+            "seconds": round(wall, 1),
+            "answers": {str(status): count for status, count in sorted(self.statuses.items(), key=str)},
+            "accepted_per_s": round(self.statuses[200] / wall),
+            "offered_per_s": round(sum(self.statuses.values()) / wall),
+            "server_cpu": round((cpu_seconds(pid) - cpu) / wall, 2),
+            "client_cpu": round((time.process_time() - own) / wall, 2),
+            "memory_mib": [round(memory[0]), round(max(memory)), round(memory[-1])],
+        }
+        for name, share in (("p50_ms", 50), ("p99_ms", 99), ("p99.9_ms", 99.9)):
+            result[name] = round(float(np.percentile(self.seconds, share)) * 1000, 2) if self.seconds else None
+        self.stop = True
+        await asyncio.sleep(0.5)
+        return result
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_mib(pid: int) -> float:
+    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024
+
+
+@contextlib.contextmanager
+def server(model: Path, options: list[str]):
+    """A server on a free port: its process and the port."""
+    command = [sys.executable, "-m", "labelwise", "serve", str(model), "--port", "0", *options]
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(command, stderr=log)
+        try:
+            port = None
+            while port is None:
+                time.sleep(0.2)
+                log.seek(0)
+                found = re.search(r'"listening".*"port": (\d+)', log.read())
+                port = int(found[1]) if found else None
+                if process.poll() is not None:
+                    log.seek(0)
+                    sys.exit(f"the server ended: {log.read()[-500:]}")
+            yield process, port
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                process.wait(60)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, help="a model folder; one of 20,000 generated products if not given")
+    parser.add_argument("--texts", type=Path, help="a text on each line; generated products if not given")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--warm-up", type=float, default=3)
+    parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--top-k", type=int, default=5)
+    parser.add_argument("--overload", type=int, default=0, help="then this many times the connections")
+    parser.add_argument("--serve", default="", help="more options of labelwise serve, as one string")
+    parser.add_argument("--check", action="store_true", help="fail where a bar is missed")
+    options = parser.parse_args()
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+    missed = []
+    with tempfile.TemporaryDirectory() as folder:
+        shop = generate_shop(20_000, 5_000) if options.model is None or options.texts is None else {}
+        model = options.model
+        if model is None:
+            model, train = Path(folder) / "model", shop["train"]
+            fitted = LinearTree().fit(train.texts, train.Y, label_names=train.labels, validation=shop["test"])
+            fitted.save(model)
+        texts = options.texts.read_text(encoding="utf-8").splitlines() if options.texts else shop["test"].texts
+        with server(model, options.serve.split()) as (process, port):
+            measure = (options.seconds, options.warm_up, process.pid)
+            normal = asyncio.run(Load(texts, port, options.top_k).run(options.connections, *measure))
+            print(json.dumps({"normal": normal}))
+            if normal["accepted_per_s"] < REQUESTS_PER_SECOND:
+                missed.append(f"{normal['accepted_per_s']:,} requests/s are under {REQUESTS_PER_SECOND:,}")
+            if normal["p99_ms"] >= P99_MS:
+                missed.append(f"a p99 of {normal['p99_ms']} ms is not under {P99_MS} ms")
+            if options.overload:
+                many = options.connections * options.overload
+                over = asyncio.run(Load(texts, port, options.top_k).run(many, *measure))
+                print(json.dumps({"overload": over}))
+                first, most, _ = over["memory_mib"]
+                if process.poll() is not None or set(over["answers"]) - {"200", "503"}:
+                    missed.append(f"under overload the answers were {over['answers']}")
+                if most > first * GROWTH:
+                    missed.append(f"memory grew from {first} to {most} MiB")
+                if over["p99_ms"] >= OVERLOAD_TIMES * normal["p99_ms"]:
+                    missed.append(
+                        f"the accepted wait {over['p99_ms']} ms (p99), {OVERLOAD_TIMES:g} times normal or more"
+                    )
+        if process.returncode != 0:
+            missed.append(f"the server ended with {process.returncode}")
+    print(
+        f"{normal['accepted_per_s']:,} requests/s on {options.connections} connections, p50 {normal['p50_ms']} ms, p99 "
+        f"{normal['p99_ms']} ms, {normal['server_cpu']} cores of the server; "
+        + ("; ".join(missed) if missed else "all bars are met")
+    )
+    return int(options.check and bool(missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""What one request, and all of them together, may ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from labelwise.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Bounds of requests, of the queue and of batches."""
+
+    max_body: int = 4 << 20
+    """Bytes of a request's body."""
+    max_texts: int = 256
+    """Texts of one request."""
+    max_characters: int = 100_000
+    """Characters of one text."""
+    max_top_k: int = 1_000
+    """Labels that may be asked for."""
+    max_explained: int = 16
+    """Texts of one request that asks for explanations."""
+    batch: int = 32
+    """Texts of several requests that are predicted together."""
+    wait_ms: float = 2.0
+    """Milliseconds that the first request of a batch waits for others."""
+    queue: int = 64
+    """Texts that wait for a model before further requests are answered with 503."""
+    deadline: float = 10.0
+    """Seconds in which a request is answered, or refused with 503."""
+
+    def checked(self) -> Limits:
+        """The limits, if they make sense together."""
+        for field in fields(self):
+            value, name = getattr(self, field.name), field.name.replace("_", "-")
+            if not value > 0 and field.name != "wait_ms":
+                raise UsageError(f"--{name} {value}: give more than 0")
+        if self.wait_ms < 0:
+            raise UsageError(f"--wait-ms {self.wait_ms}: give 0 or more")
+        return self
