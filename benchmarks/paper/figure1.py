@@ -10,21 +10,21 @@ more than 100 documents, 99.4 % of the clusters do. Writes figure1-left.svg and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import Bench, parser_of, run_script
-from encoders import choose_encoders
+from encoders import EncoderChoice, choose_encoders
 from output import finish, markdown, say
 
-from labelwise import storage
-from labelwise.config import EncoderConfig, IndexConfig
+from labelwise.config import IndexConfig
 from labelwise.data.stats import HEAD_DOCUMENTS, label_counts
 from labelwise.errors import need
 from labelwise.features.tfidf import Tfidf
-from labelwise.index import build_tree, embed_labels
-from labelwise.index.embed import unit_rows
+from labelwise.fitting.source import Source
+from labelwise.index import Tree, build_tree, embed_labels
 from labelwise.rank.negatives import teacher_forcing
 from labelwise.report.tail import plot_tail
 
@@ -57,52 +57,35 @@ def main() -> None:
 
 def cluster_sizes(bench: Bench) -> tuple[dict[str, Any], dict[str, str]]:
     """Documents of each cluster, largest first, by label embedding; and why one of these is missing."""
-    train, options = bench.splits.train, bench.options
-    encoder = choose_encoders(options.encoders)[0]
+    train = bench.splits.train
+    encoder = choose_encoders(bench.options.encoders)[0]
     sizes, notes = {}, {}
-    for kind in COLOURS:
-        if kind != "pifa-tfidf" and encoder.missing is not None:
-            notes[kind] = f"not run: {encoder.missing}"
-            continue
-        say(f"{kind} …")
-        Z = embedding(bench, kind, encoder.folder)
-        tree = build_tree(Z, IndexConfig(seed=options.seed, threads=options.threads))
+    for kind, tree in trees(bench, encoder):
         M = teacher_forcing(train.Y, tree.clusters, tree.n_clusters)
         sizes[kind] = np.sort(np.bincount(M.indices, minlength=tree.n_clusters))[::-1]
     if encoder.missing is None:
         notes["pifa-neural, text-emb"] = f"by {encoder.about}, not fine-tuned"
+    else:
+        notes |= {kind: f"not run: {encoder.missing}" for kind in COLOURS if kind not in sizes}
     return sizes, notes
 
 
-def embedding(bench: Bench, kind: str, folder: str) -> Any:
-    """Z of the training labels."""
+def trees(bench: Bench, encoder: EncoderChoice) -> Iterator[tuple[str, Tree]]:
+    """The trees that X-Transformer stands on, found again in the run directory; without an encoder, what can be."""
     train, options = bench.splits.train, bench.options
-    if kind == "pifa-tfidf":
-        return embed_labels(train.Y, Tfidf().fit_transform(train.texts), threads=options.threads)
-    config = EncoderConfig(name=folder, max_length=options.max_length or 128)
-    if kind == "text-emb":
-        return unit_rows(embedded(bench, config, train.label_texts or train.labels, "mean"))
-    return embed_labels(train.Y, unit_rows(embedded(bench, config, train.texts, None)), threads=options.threads)
+    if encoder.missing is not None:
+        Z = embed_labels(train.Y, Tfidf().fit_transform(train.texts), threads=options.threads)
+        yield "pifa-tfidf", build_tree(Z, IndexConfig(seed=options.seed, threads=options.threads))
+        return
+    from labelwise.fitting.ground import Ground
+    from labelwise.fitting.workbench import Workbench
 
-
-def embedded(bench: Bench, config: EncoderConfig, texts: list[str], pooling: Any) -> Any:
-    """The encoder's vectors, kept."""
-
-    def compute() -> Any:
-        import torch
-
-        from labelwise.features.encoder import Encoder
-
-        device = "cuda" if torch.cuda.is_available() else None
-        return Encoder.load(config).embed(texts, pooling=pooling, device=device, on_event=bench.run.on_event)
-
-    return bench.run.stage(
-        "plain-embeddings",
-        inputs={"encoder": config, "texts": list(texts), "pooling": pooling},
-        compute=compute,
-        save=lambda E, path: storage.save(path, kind="embeddings", arrays={"E": E}),
-        load=lambda path: np.asarray(storage.load(path, kind="embeddings").arrays["E"]),
-    )
+    names: dict[str, Any] = {"label_names": train.labels, "label_texts": train.label_texts}
+    source = Source.of(train.texts, train.Y, **names, validation=None, hold_out=0.0, seed=options.seed)
+    workbench = Workbench(source, bench.run)
+    for kind in COLOURS:
+        say(f"{kind} …")
+        yield kind, Ground(bench.neural(kind, encoder, label_embedding=kind).config, workbench).index()
 
 
 def above(documents: Any) -> float:
