@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelwise import Dataset, LinearTree, LinearTreeConfig, generate_shop, split_validation
+from labelwise import Dataset, LinearTree, LinearTreeConfig, Neighbours, explain, generate_shop, split_validation
 
 WORDS, ALIKE, NEIGHBOURS = 4, 2, 3
 """Reasons of each kind that are shown."""
@@ -45,18 +45,13 @@ class KeywordRecommender:
     """
 
     def __init__(self, model: LinearTree, train: Dataset) -> None:
-        self.model, self.labels = model, model.labels_
-        self.products = train.texts or []
-        assert model.tfidf_ is not None
-        self.tfidf = model.tfidf_
-        self.X = self.tfidf.transform(self.products)
-        self.Y = train.Y.tocsc()
-        self.names = self.tfidf.feature_names()
-        tree = model.trees_[0]
-        self.clusters, self.weights = tree.tree.clusters, tree.levels[-1]
-        self.column = {label: number for number, label in enumerate(self.labels)}
-        # Where a query lies among the children of its cluster.
-        self.place = {int(label): at for at, label in enumerate(self.weights.child_ids)}
+        self.model = model
+        self.products = Neighbours.of(model, train)
+        self.column = {label: number for number, label in enumerate(model.labels_)}
+        self.clusters, self.often = (
+            model.trees_[0].tree.clusters,
+            np.bincount(train.Y.indices, minlength=len(self.column)),
+        )
 
     @classmethod
     def learn(cls, train: Dataset, config: LinearTreeConfig | None = None) -> KeywordRecommender:
@@ -67,50 +62,23 @@ class KeywordRecommender:
 
     def suggest(self, title: str, top_k: int = 5) -> list[Suggestion]:
         """The best queries for a product's title."""
-        x = self.tfidf.transform([title])
-        likeness = np.asarray((self.X @ x.T).toarray()).ravel()  # rows have length one: cosines
         return [
-            self._explained(query, probability, x, likeness)
-            for query, probability in self.model.predict([title], top_k)[0]
+            Suggestion(
+                query=reason.label,
+                probability=reason.score if reason.probability is None else reason.probability,
+                words=[(word.term, word.contribution) for word in reason.words],
+                bias=reason.bias,
+                cluster=self._cluster(self.column[reason.label]),
+                similar=[(product.text, product.similarity) for product in reason.neighbours[:ALIKE]],
+            )
+            for reason in explain(self.model, title, top_k=top_k, words=len(title) + 1, neighbours=self.products)
         ]
-
-    def _explained(self, query: str, probability: float, x: object, likeness: np.ndarray) -> Suggestion:
-        label = self.column[query]
-        words, bias = self.contributions(label, x)
-        found_by = self.Y.indices[self.Y.indptr[label] : self.Y.indptr[label + 1]]
-        best = found_by[np.argsort(-likeness[found_by], kind="stable")[:ALIKE]]
-        return Suggestion(
-            query=query,
-            probability=probability,
-            words=words,
-            bias=bias,
-            cluster=self._cluster(label),
-            similar=[(self.products[row], float(likeness[row])) for row in best],
-        )
-
-    def contributions(self, label: int, x: object) -> tuple[list[tuple[str, float]], float]:
-        """What each word of a text adds to a query's own score, and what that begins with; the sum is the score."""
-        level, child = self.weights, self.place[label]
-        block = int(np.searchsorted(level.child_indptr, child, side="right")) - 1
-        own = child - level.child_indptr[block]
-        rows = slice(level.row_indptr[block], level.row_indptr[block + 1])
-        entries = slice(level.entry_indptr[block], level.entry_indptr[block + 1])
-        features = np.repeat(level.row_feature[rows], np.diff(level.row_end[rows], prepend=np.uint32(0)))
-        mine = level.entry_child[entries] == own
-        weight = dict(zip(features[mine].tolist(), level.entry_value[entries][mine].tolist(), strict=True))
-        added = [
-            (self.names[j], v * weight[j])
-            for j, v in zip(x.indices.tolist(), x.data.tolist(), strict=True)
-            if j in weight
-        ]
-        bias = float(level.dense[child, -1]) * self.model.config.ranker.bias
-        return sorted(added, key=lambda pair: -pair[1]), bias
 
     def _cluster(self, label: int) -> list[str]:
+        """Other queries of the same cluster, the frequent ones first."""
         others = np.flatnonzero(self.clusters == self.clusters[label])
-        often = np.diff(self.Y.indptr)[others]
-        ordered = others[np.argsort(-often, kind="stable")]
-        return [self.labels[other] for other in ordered if other != label][:NEIGHBOURS]
+        ordered = others[np.argsort(-self.often[others], kind="stable")]
+        return [self.model.labels_[other] for other in ordered if other != label][:NEIGHBOURS]
 
 
 def show(title: str, suggestions: list[Suggestion]) -> None:

@@ -34,10 +34,10 @@ def test_reasons_add_up_to_the_score(example, shop):
     recommender = example.KeywordRecommender.learn(shop["train"], config)
     recommender.model.calibrator_ = None  # the model's own scores
     for title in shop["test"].texts[:20]:
-        x = recommender.tfidf.transform([title])
-        for query, score in recommender.model.predict([title], top_k=5)[0]:
-            words, bias = recommender.contributions(recommender.column[query], x)
-            assert sum(value for _, value in words) + bias == pytest.approx(score, abs=1e-3)
+        scores = recommender.model.predict([title], top_k=5)[0]
+        for suggestion, (query, score) in zip(recommender.suggest(title, top_k=5), scores, strict=True):
+            assert suggestion.query == query
+            assert sum(value for _, value in suggestion.words) + suggestion.bias == pytest.approx(score, abs=1e-5)
 
 
 def test_suggestions_have_true_reasons(example, shop):

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from labelwise.errors import MissingExtraError as MissingExtraError
     from labelwise.errors import StorageError as StorageError
     from labelwise.errors import UsageError as UsageError
+    from labelwise.explain import Explanation as Explanation
+    from labelwise.explain import Neighbours as Neighbours
+    from labelwise.explain import explain as explain
     from labelwise.features.encoder import Encoder as Encoder
     from labelwise.features.tfidf import Tfidf as Tfidf
     from labelwise.features.tokens import TokenStore as TokenStore
@@ -72,12 +75,14 @@ _HOMES = {
     "EncoderConfig": "labelwise.config",
     "Ensemble": "labelwise.ensemble",
     "EnsembleConfig": "labelwise.config",
+    "Explanation": "labelwise.explain",
     "IndexConfig": "labelwise.config",
     "LabelwiseError": "labelwise.errors",
     "LinearTree": "labelwise.model",
     "LinearTreeConfig": "labelwise.config",
     "MatcherConfig": "labelwise.config",
     "MissingExtraError": "labelwise.errors",
+    "Neighbours": "labelwise.explain",
     "Predictions": "labelwise.predictions",
     "RankerConfig": "labelwise.config",
     "ReadOptions": "labelwise.data",
@@ -96,6 +101,7 @@ _HOMES = {
     "describe": "labelwise.data",
     "evaluate": "labelwise.metrics",
     "from_pretrained": "labelwise.hub",
+    "explain": "labelwise.explain",
     "generate_shop": "labelwise.data.shop",
     "inverse_propensity": "labelwise.metrics",
     "load_dataset": "labelwise.data",

@@ -23,6 +23,7 @@ COMMANDS = {
     "shop": ("labelwise.cli.shop:Shop", "Generate the built-in data set: products and the queries that led to them."),
     "train": ("labelwise.cli.train:Train", "Train a model on a data set, calibrated, with a card; tune it if asked."),
     "predict": ("labelwise.cli.predict:Predict", "Labels with probabilities for texts, by a trained model."),
+    "explain": ("labelwise.cli.explain:Explain", "Why a text has its labels: words, path through the tree, documents."),
     "evaluate": ("labelwise.cli.evaluate:Evaluate", "Score a model or a file of predictions, and compare two."),
     "compare": ("labelwise.cli.compare:Compare", "Train several systems and compare accuracy, time, memory and size."),
     "report": ("labelwise.cli.report:Report", "Write one HTML page about a run: tree, curves, figures, examples."),

@@ -1,0 +1,89 @@
+"""labelwise explain"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import Console
+from tyro.conf import Positional, arg
+
+from labelwise.base import load_model
+from labelwise.cli.command import Command
+from labelwise.cli.show import Show
+from labelwise.data import Format, ReadOptions, load_dataset
+from labelwise.errors import DataError, UsageError
+from labelwise.explain import explain
+from labelwise.storage import to_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explain(Command):
+    """Tell why a text has its labels: what each word adds, the path through the tree, and documents like it.
+
+    Try it: labelwise explain my-model "a mirror for the bathroom" --top-k 1
+    """
+
+    model: Annotated[Path, Positional, arg(metavar="MODEL")]
+    """The folder of a trained model."""
+    text: Annotated[str, Positional, arg(metavar="TEXT")]
+    """The text, or - for all of standard input."""
+    label: str | None = None
+    """The label to explain, also one that the model would not give; the text's best ones if not given."""
+    top_k: int = 3
+    """How many of the best labels to explain."""
+    words: int = 10
+    """Words of each kind to show; what the others add is summed up."""
+    data: Path | None = None
+    """Documents of which to show those like the text, any data that labelwise reads."""
+    json: bool = False
+    """Print one JSON object."""
+    split: str = "train"
+    """The split of --data, where it is a folder of splits."""
+    format: Format | None = None
+    """The format of --data; found by looking if not given."""
+    threads: int | None = None
+    """Threads to use; all cores if not given."""
+    read: ReadOptions = field(default_factory=ReadOptions)
+
+    def run(self, out: Console, show: Show) -> None:
+        """Load the model, explain, print."""
+        for name, value in (("--top-k", self.top_k), ("--words", self.words)):
+            if value < 1:
+                raise UsageError(f"{name} {value}: give 1 or more")
+        text = _standard_input() if self.text == "-" else self.text
+        model = load_model(self.model)
+        model.config = replace(model.config, threads=self.threads)
+        if model.calibrator_ is None:
+            show.remark("the model is not calibrated: its scores are no probabilities")
+        documents = None
+        if self.data is not None:
+            documents = load_dataset(
+                self.data, self.split, format=self.format, on_event=show.on_event, **asdict(self.read)
+            )
+        found = explain(
+            model,
+            text,
+            self.label,
+            top_k=self.top_k,
+            words=self.words,
+            neighbours=documents,
+            on_event=show.on_event,
+        )
+        if self.json:
+            told = {"text": text, "explanations": [one.to_dict() for one in found]}
+            out.print(to_json(told), markup=False)
+            return
+        for number, one in enumerate(found):
+            if number:
+                out.print()
+            out.print(one)
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as err:
+        raise DataError(f"standard input is not {err.encoding}; convert the text first") from err

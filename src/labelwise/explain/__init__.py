@@ -1,0 +1,21 @@
+"""Why a model gives a text a label: words, the path through the tree, similar documents."""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from labelwise.explain.ask import explain
+from labelwise.explain.neighbours import Neighbours
+from labelwise.explain.result import Explanation, Member, Neighbour, Neural, Path, Step, Word
+
+__all__ = ["Explanation", "Member", "Neighbour", "Neighbours", "Neural", "Path", "Step", "Word", "explain"]
+
+
+class _Room(ModuleType):
+    """Importing a room binds its name in the package: `labelwise.explain`, the function, may turn out to be this."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> list[Explanation]:
+        return explain(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _Room
