@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from labelwise import explain
+from labelwise.config import EnsembleConfig
+from labelwise.ensemble import Ensemble
 from labelwise.ensemble.rules import RULES
 from labelwise.parts.reading import Reading
+from labelwise.presets import load_preset
 
 EVERY = 10_000
 
@@ -45,6 +48,33 @@ def test_members_are_explained_as_alone_and_words_are_their_weighted_sum(ensembl
     assert neural == pytest.approx(one.neural.share, abs=1e-5)
     # The same word at the same place is one, whoever read it.
     assert len({(word.term, word.spans) for word in one.words}) == len(one.words)
+
+
+def test_trees_that_share_an_encoder(encoder, shop):
+    train, text = shop["train"], shop["test"].texts[0]
+    members = tuple(
+        load_preset(
+            "x-transformer",
+            label_embedding=kind,
+            encoder={"name": str(encoder), "max_length": 16},
+            matcher={"steps": 2, "batch_size": 32, "device": "cpu"},
+            index={"n_clusters": 8},
+            dense_weight=1.0,
+            beam=3,
+            threads=1,
+        )
+        for kind in ("pifa-tfidf", "pifa-neural")
+    )
+    config = EnsembleConfig(members=members, combine="average", hold_out=0.2, threads=1)
+    model = Ensemble(config).fit(train.texts, train.Y, label_names=train.labels)
+    for one in explain(model, text, top_k=2, words=EVERY):
+        assert sum(member.contribution for member in one.members) == pytest.approx(one.score, abs=1e-6)
+        for member, alone in zip(one.members, model.members_, strict=True):
+            scores = alone.scores(Reading([text], threads=1), 120).toarray()[0]
+            if member.explanation.listed:
+                expected = scores[model.labels_.index(one.label)]
+                assert member.explanation.score == pytest.approx(expected, abs=1e-5)
+                assert member.value == pytest.approx(member.explanation.probability, abs=1e-5)
 
 
 def test_labels_that_no_member_lists(ensemble, shop):

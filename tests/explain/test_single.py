@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from labelwise import explain
+from labelwise import explain, load_model
 from labelwise.config import EncoderConfig
 from labelwise.errors import UsageError
+from labelwise.explain import tokens
 from labelwise.explain.tokens import TOLERANCE, TokenReader
 from labelwise.features.encoder import Encoder
 from labelwise.index.embed import unit_rows
@@ -18,6 +19,7 @@ from labelwise.rank.predict import BeamSearch
 from labelwise.rank.ranker import Inputs, Ranker
 from labelwise.transformer import XTransformer
 from tests.explain.conftest import LINEAR
+from tests.features.tiny import ARCHITECTURES, write_model
 
 EVERY = 10_000
 
@@ -159,6 +161,16 @@ def test_words_bias_and_embedding_add_up(neural, shop, preset, overrides):
             assert told == pytest.approx(one.neural.share, abs=TOLERANCE)
 
 
+def test_kept_and_loaded_models_say_the_same(neural, linear, shop, tmp_path):
+    text = shop["test"].texts[2]
+    for model in (neural("x-transformer"), neural("hybrid"), linear("three-trees")):
+        model.save(tmp_path / "model")
+        for one, again in zip(explain(model, text), explain(load_model(tmp_path / "model"), text), strict=True):
+            assert again.label == one.label
+            assert again.own_score == pytest.approx(one.own_score, abs=1e-5)
+            assert [w.spans for w in again.words] == [w.spans for w in one.words]
+
+
 def test_labels_outside_the_clusters_found(neural, shop):
     model, text = neural("x-transformer"), shop["test"].texts[0]
     reading = Reading([text], threads=1)
@@ -183,16 +195,39 @@ def test_the_integral_is_complete_before_anything_is_spread(reader):
     text = "a cheap red shoe for running children in northern waters"
     asked = TokenReader(reader, text)
     e = unit_rows(reader.embed([text]))[0]
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        weights = rng.normal(size=32).astype(np.float32)
-        neural = asked.attribute(weights, float(e @ weights))
-        masked = " ".join("[MASK]" for _ in text.split())
-        base = float(unit_rows(reader.embed([masked]))[0] @ weights)
-        assert neural.base == pytest.approx(base, abs=1e-5)
+    W = np.random.default_rng(0).normal(size=(5, 32)).astype(np.float32)
+    (masked,) = unit_rows(reader.embed([" ".join("[MASK]" for _ in text.split())]))
+    found = asked.attribute(W, (W @ e).tolist())
+    for neural, weights in zip(found, W, strict=True):
+        assert neural.share == pytest.approx(float(e @ weights), abs=1e-6)
+        assert neural.base == pytest.approx(float(masked @ weights), abs=1e-5)
         assert neural.base + sum(word.contribution for word in neural.words) == pytest.approx(neural.share, abs=1e-6)
         assert neural.error < 0.05
     assert [text[a:b] for word in neural.words for a, b in word.spans] == text.split()
+    assert [word.term for word in neural.words] == text.split()
+
+
+def test_few_points_at_a_time_give_the_same(reader, monkeypatch):
+    text, weights = "the law of fishing quotas", np.random.default_rng(3).normal(size=(2, 32)).astype(np.float32)
+    shares = (weights @ unit_rows(reader.embed([text]))[0]).tolist()
+    first = TokenReader(reader, text).attribute(weights, shares)
+    monkeypatch.setattr(tokens, "TOKENS_AT_ONCE", 30)
+    for one, again in zip(first, TokenReader(reader, text).attribute(weights, shares), strict=True):
+        assert [w.contribution for w in again.words] == pytest.approx([w.contribution for w in one.words], abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`")  # by DeBERTa's module in transformers
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_any_architecture(kind, pooling, tmp_path):
+    reader = Encoder.load(EncoderConfig(name=str(write_model(tmp_path / kind, kind)), max_length=32, pooling=pooling))
+    text, masked = "red shoe for children", " ".join([reader.tokenizer.mask_token] * 4)
+    weights = np.random.default_rng(2).normal(size=32).astype(np.float32)
+    share, base = (unit_rows(reader.embed([text, masked])) @ weights).tolist()
+    (neural,) = TokenReader(reader, text).attribute(weights[None], [share])
+    assert neural.base == pytest.approx(base, abs=1e-4)
+    assert neural.error < 0.1
+    assert neural.base + sum(word.contribution for word in neural.words) == pytest.approx(share, abs=TOLERANCE)
     assert [word.term for word in neural.words] == text.split()
 
 
@@ -201,7 +236,7 @@ def test_a_word_that_changes_nothing_adds_nothing(reader):
     asked = TokenReader(reader, "shoe [MASK]")
     weights = np.random.default_rng(1).normal(size=32).astype(np.float32)
     share = float(unit_rows(reader.embed(["shoe [MASK]"]))[0] @ weights)
-    neural = asked.attribute(weights, share)
+    (neural,) = asked.attribute(weights[None], [share])
     by_word = {word.term: word.contribution for word in neural.words}
     assert by_word["[MASK]"] == pytest.approx(0, abs=1e-7)
     assert by_word["shoe"] == pytest.approx(share - neural.base, abs=1e-6)

@@ -2,7 +2,6 @@
 
 import sys
 from types import ModuleType
-from typing import Any
 
 from labelwise.explain.ask import explain
 from labelwise.explain.neighbours import Neighbours
@@ -14,8 +13,7 @@ __all__ = ["Explanation", "Member", "Neighbour", "Neighbours", "Neural", "Path",
 class _Room(ModuleType):
     """Importing a room binds its name in the package: `labelwise.explain`, the function, may turn out to be this."""
 
-    def __call__(self, *arguments: Any, **options: Any) -> list[Explanation]:
-        return explain(*arguments, **options)
+    __call__ = staticmethod(explain)
 
 
 sys.modules[__name__].__class__ = _Room

@@ -11,7 +11,7 @@ import numpy as np
 from labelwise.explain.linear import account, place_of
 from labelwise.explain.paths import cluster_step, counted, label_step, make_path, sentence, tree_steps
 from labelwise.explain.question import Question
-from labelwise.explain.result import Explanation, Path
+from labelwise.explain.result import Explanation, Neural, Path
 from labelwise.predictions.ranking import keep_best
 from labelwise.rank.linear import Features
 
@@ -62,18 +62,21 @@ def explain_transformer(model: XTransformer, question: Question, labels: Sequenc
     inputs = Inputs.of(model.config.features, question.reading.features(model.tfidf_), E, found)
     document = inputs.features(ranker.dense_weight, ranker.bias)
     g, beam = found.toarray()[0], keep_best(found, model.config.beam).indices
+    accounts = [account(ranker.level, label, document) for label in labels]
+    shares: Sequence[Neural | None] = [None] * len(accounts)
+    if inputs.E is not None:
+        places = [place_of(ranker.level, label) for label in labels]
+        weights = ranker.level.dense[places, :-1] * np.float32(ranker.dense_weight)
+        reader = question.tokens(model.matcher_.encoder_)
+        shares = reader.attribute(weights, [own.dense for own in accounts])
     explained = []
-    for label in labels:
-        own, cluster = account(ranker.level, label, document), int(tree.clusters[label])
+    for label, own, neural in zip(labels, accounts, shares, strict=True):
+        cluster = int(tree.clusters[label])
         above = cluster_step(ranker.level, tree, model.labels_, label, document, float(g[cluster]))
         steps = (
             counted(above, ranker.combine, ranker.matcher_weight),
             counted(label_step(label, own), ranker.combine),
         )
-        neural = None
-        if inputs.E is not None:
-            weights = ranker.level.dense[place_of(ranker.level, label), :-1] * np.float32(ranker.dense_weight)
-            neural = question.tokens(model.matcher_.encoder_).attribute(weights, own.dense)
         explained.append(
             _explanation(
                 model,

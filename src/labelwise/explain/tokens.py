@@ -8,6 +8,7 @@ over the words in proportion to their sizes, so that the sum is exact, and told 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ from labelwise.types import Floats
 
 POINTS = 16
 """Points of the integral."""
+TOKENS_AT_ONCE = 1 << 10
+"""Tokens whose activations are kept at once for the gradient: some 200 MB of MiniLM's, 800 of BERT's."""
 TOLERANCE = 1e-5
 """How exactly base and words add up to the share."""
 METHOD = f"integrated gradients from a masked text, {POINTS} points of Gauss-Legendre"
@@ -45,74 +48,76 @@ class TokenReader:
     def __init__(self, encoder: Encoder, text: str) -> None:
         self.encoder = encoder
         self.read = _read(encoder, text)
-        self._way: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = None
 
-    def attribute(self, weights: Floats, share: float) -> Neural:
-        """The share of a label's score over the words.
+    def attribute(self, weights: Floats, shares: Sequence[float]) -> list[Neural]:
+        """The shares of several labels' scores, each over the words.
 
         Parameters
         ----------
-        weights : (hidden,) of the embedding of length one
-        share : what the model itself makes of the embedding
+        weights : (n_labels, hidden) of the embedding of length one
+        shares : (n_labels,) what the model itself makes of the embedding
         """
         if not self.read.words:
-            return Neural(share, share, (), 0.0, 0.0, METHOD)
+            return [Neural(share, share, (), 0.0, 0.0, METHOD) for share in shares]
         model, training = self.encoder.model, self.encoder.model.training
         model.eval()
         try:
-            base, each = self._integrate(torch.from_numpy(np.asarray(weights, np.float32)))
+            bases, each = self._integrate(torch.from_numpy(np.asarray(weights, np.float32)).to(self.encoder.device))
         except (NotImplementedError, TypeError):  # the few models that take tokens only
-            return Neural(share, share, (), 0.0, 0.0, "not divided: this encoder takes no input embeddings")
+            method = "not divided: this encoder takes no input embeddings"
+            return [Neural(share, share, (), 0.0, 0.0, method) for share in shares]
         finally:
             model.train(training)
-        added = np.bincount(self.read.owner[self.read.owner >= 0], each[self.read.owner >= 0], len(self.read.words))
-        sizes, missed = np.abs(added), share - base - added.sum()
-        total = sizes.sum()
+        return [self._spread(*parts) for parts in zip(shares, bases.tolist(), each, strict=True)]
+
+    def _spread(self, share: float, base: float, each: Floats) -> Neural:
+        """Tokens gathered into words, and what the integral missed spread over them."""
+        real = self.read.owner >= 0
+        added: Floats = np.zeros(len(self.read.words))
+        np.add.at(added, self.read.owner[real], each[real])
+        sizes, missed = np.abs(added), share - base - float(added.sum())
+        total = float(sizes.sum())
         added = added + missed * (sizes / total if total > 0 else np.full(len(added), 1 / len(added)))
         words = tuple(
-            Word(term, float(value), spans)
-            for (term, spans), value in zip(self.read.words, added.tolist(), strict=True)
+            Word(term, value, spans) for (term, spans), value in zip(self.read.words, added.tolist(), strict=True)
         )
-        error = float(abs(missed) / total) if total > 0 else 0.0
-        return Neural(share, base, words, 0.0, error, METHOD)
+        return Neural(share, base, words, 0.0, abs(missed) / total if total > 0 else 0.0, METHOD)
 
-    def _integrate(self, weights: torch.Tensor) -> tuple[float, Floats]:
-        """The score of the masked text, and what each token adds."""
-        weights = weights.to(self.encoder.device)
-        if self._way is None:
-            self._way = self._walk()
-        way, embeddings, difference = self._way
-        scores = functional.normalize(embeddings.float(), dim=1) @ weights  # (1 + POINTS,)
-        _, parts = _points()
-        (gradient,) = torch.autograd.grad(scores[1:] @ parts.to(scores), way, retain_graph=True)
-        each = (gradient.sum(0) * difference).sum(1)
-        return float(scores[0].detach()), each.double().cpu().numpy()
-
-    def _walk(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Points on the way from the masked text to the text, the embedding at each of them, and the whole way."""
+    def _integrate(self, weights: torch.Tensor) -> tuple[Floats, Floats]:
+        """(n_labels,) the scores of the masked text, and (n_labels, n_tokens) what each token adds."""
         encoder, device = self.encoder, self.encoder.device
         ids = torch.from_numpy(self.read.ids).to(device)
         table = encoder.model.get_input_embeddings()
         with torch.no_grad():
-            there = table(ids).float()
-            masked = torch.where(torch.from_numpy(self.read.owner >= 0).to(device), _mask(encoder), ids)
-            start = table(masked).float()
-        places, _ = _points()
-        places = torch.cat((torch.zeros(1), places)).to(there)  # the first is the masked text itself
-        difference = there - start
-        with torch.enable_grad():
-            way = (start + places[:, None, None] * difference).to(table.weight.dtype).requires_grad_()
-            inputs = {"inputs_embeds": way}
-            types = encoder.types_of(ids.expand(len(places), -1))
-            if types is not None:
-                inputs["token_type_ids"] = types
-            return way, encoder.forward(inputs), difference
+            real = torch.from_numpy(self.read.owner >= 0).to(device)
+            start = table(torch.where(real, _mask(encoder), ids)).float()
+            difference = table(ids).float() - start
+            bases = self._scores(start.unsqueeze(0), ids, weights)[0]
+        each = torch.zeros(len(weights), len(ids), device=device)
+        for places, parts in zip(*_points(max(1, TOKENS_AT_ONCE // len(ids))), strict=True):
+            with torch.enable_grad():
+                way = (start + places.to(device)[:, None, None] * difference).requires_grad_()
+                scores = parts.to(device) @ self._scores(way, ids, weights)  # (n_labels,)
+                for label in range(len(weights)):
+                    more = label < len(weights) - 1
+                    (gradient,) = torch.autograd.grad(scores[label], way, retain_graph=more)
+                    each[label] += (gradient.sum(0) * difference).sum(1)
+        return bases.double().cpu().numpy(), each.double().cpu().numpy()
+
+    def _scores(self, embedded: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        """(n_points, n_labels) of texts given by their input embeddings."""
+        inputs = {"inputs_embeds": embedded.to(self.encoder.model.dtype)}
+        types = self.encoder.types_of(ids.expand(len(embedded), -1))
+        if types is not None:
+            inputs["token_type_ids"] = types
+        return functional.normalize(self.encoder.forward(inputs), dim=1) @ weights.T
 
 
-def _points() -> tuple[torch.Tensor, torch.Tensor]:
-    """Where the gradient is taken between 0 and 1, and how much each point counts."""
+def _points(at_once: int) -> tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]:
+    """Where the gradient is taken between 0 and 1, and how much each point counts, some at a time."""
     places, parts = np.polynomial.legendre.leggauss(POINTS)
-    return torch.from_numpy((places + 1) / 2).float(), torch.from_numpy(parts / 2).float()
+    pair = torch.from_numpy((places + 1) / 2).float(), torch.from_numpy(parts / 2).float()
+    return pair[0].split(at_once), pair[1].split(at_once)
 
 
 def _mask(encoder: Encoder) -> int:
