@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from labelwise import Ensemble, LinearTree, XTransformer
 from labelwise.base import Model
 from labelwise.errors import MissingExtraError, StorageError, UsageError
 from labelwise.hub import card_head
+from tests.features.tiny import write_model
 
 TEXTS = ["a cat", "a dog", "cat and dog", "an oak", "an elm", "oak and elm"]
 LABELS = [["animal", "cat"], ["animal", "dog"], ["animal", "cat", "dog"], ["plant"], ["plant"], ["plant"]]
@@ -143,6 +145,19 @@ def test_ensembles_travel_too(model, hub):
     both = Ensemble.of([LinearTree().fit(TEXTS, LABELS), LinearTree().fit(TEXTS, LABELS)])
     both.push_to_hub("user/both")
     assert list(Ensemble.from_pretrained("user/both").predict(TEXTS)) == list(both.predict(TEXTS))
+
+
+def test_where_an_encoder_lay_stays_untold(tmp_path):
+    pytest.importorskip("transformers", reason="needs the extra neural")
+    encoder = str(write_model(tmp_path / "home-of-ann" / "tiny", "bert"))
+    config = labelwise.load_preset("hybrid", encoder={"name": encoder, "max_length": 8}, matcher={"device": "cpu"})
+    made = XTransformer(replace(config, hold_out=0.0)).fit(TEXTS, LABELS)
+    made.save_pretrained(tmp_path / "out")
+    for file in (tmp_path / "out").rglob("*"):
+        assert file.is_dir() or b"home-of-ann" not in file.read_bytes()
+    again = XTransformer.from_pretrained(tmp_path / "out")
+    assert again.config.encoder.name == "tiny"
+    assert list(again.predict(TEXTS)) == list(made.predict(TEXTS))
 
 
 def test_what_cannot_be(model, hub, tmp_path):

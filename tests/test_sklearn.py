@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from labelwise import Ensemble, LinearTree, generate_shop, load_model
@@ -32,6 +33,24 @@ EXPECTED = {
 )
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "check_estimator_cloneable",
+        "check_estimator_tags_renamed",
+        "check_valid_tag_types",
+        "check_estimator_repr",
+        "check_no_attributes_set_in_init",
+        "check_parameters_default_constructible",
+        "check_get_params_invariance",
+        "check_set_params",
+    ],
+)
+def test_checks_that_need_no_features(check):
+    """An estimator that reads texts alone cannot be given the matrices of the others."""
+    getattr(estimator_checks, check)("XTransformerClassifier", XTransformerClassifier())
 
 
 TEXTS = ["a cat", "a dog", "cat and dog", "an oak", "an elm", "oak and elm", "my cat", "that dog"] * 3

@@ -36,6 +36,7 @@ def save_pretrained(model: Model, folder: Path | str, *, repo: str | None = None
     """Write what `save` writes, with a card for the hub; `repo` is named in the card's example."""
     with storage.atomic_folder(folder, overwrite=True) as aside:
         model.write(aside, Shelf())
+        _forget_paths(model, aside)
         card = (aside / CARD).read_text(encoding="utf-8")
         if repo is not None:
             card = card.replace('labelwise.load_model("MODEL")', f"labelwise.from_pretrained({to_json(repo)})")
@@ -168,6 +169,22 @@ def card_head(model: Model, repo: str | None = None) -> str:
                 f"      value: {value:.4f}",
             ]
     return "\n".join([*lines, "---", "", ""])
+
+
+def _forget_paths(model: Model, folder: Path) -> None:
+    """Name encoders that lay in a folder by its last part alone: where it was on this machine is nobody's business."""
+    configs = getattr(model.config, "members", (model.config,))
+    names = {config.encoder.name for config in configs if hasattr(config, "encoder")}
+    paths = {name: Path(name).name for name in names if Path(name).is_absolute() or name.startswith((".", "~"))}
+    if not paths:
+        return
+    for file in [*folder.rglob("*.json"), *folder.rglob(CARD)]:
+        text = file.read_text(encoding="utf-8")
+        for path, name in paths.items():
+            text = text.replace(f'"name": {to_json(path)}', f'"name": {to_json(name)}').replace(
+                f"| {path} |", f"| {name} |"
+            )
+        file.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _slug(name: str) -> str:
