@@ -22,6 +22,7 @@ def test_suggestions_are_what_the_model_predicts(client, folder):
         assert answer.status == 200
         assert answer.headers["content-type"] == "application/json"
         assert [pairs(result) for result in answer.json()["results"]] == list(model.predict(TEXTS, top_k=top_k))
+    assert client.suggest(texts=TEXTS, top_k=4.0).json() == answer.json()
     one = client.suggest(text=TEXTS[0]).json()
     assert one["model"] == "shop"
     assert [pairs(result) for result in one["results"]] == list(model.predict(TEXTS[:1], top_k=10))
@@ -204,7 +205,13 @@ def test_health_readiness_and_draining(client):
 def test_unknown_places_and_methods(client):
     assert client("GET", "/v2").error[0] == "not_found"
     assert client("GET", "/v1/labels/").status == 404
-    for method, path in (("GET", "/v1/suggest"), ("PUT", "/v1/suggest"), ("POST", "/health"), ("BREW", "/v1/model")):
+    for method, path in (
+        ("GET", "/v1/suggest"),
+        ("PUT", "/v1/suggest"),
+        ("POST", "/health"),
+        ("GET", "/v1/reload"),
+        ("BREW", "/v1/model"),
+    ):
         answer = client(method, path)
         assert (answer.status, answer.error[0]) == (405, "wrong_method")
 

@@ -1,15 +1,19 @@
 """schemathesis reads the OpenAPI document and looks for answers that it does not allow."""
 
+import contextlib
+
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_the_openapi_document_is_kept(client):
-    from hypothesis import HealthCheck, Phase, settings
-
+def test_the_openapi_document_is_kept(serve, folder):
+    # Small texts, so that what is too long is refused for that and not as too large a body, which it would not know.
+    client = serve({"shop": folder}, wait_ms=0, max_characters=1000, max_texts=20)
     schema = schemathesis.openapi.from_asgi("/openapi.json", client.app)
     tried = 0
     for found in schema.get_all_operations():
@@ -20,12 +24,10 @@ def test_the_openapi_document_is_kept(client):
             tried += 1
             case.call_and_validate()
 
+        run = settings(
+            max_examples=100, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+        )
         for mode in schemathesis.GenerationMode:
-            cases = operation.as_strategy(generation_mode=mode)
-            settings(
-                max_examples=100,
-                deadline=None,
-                phases=[Phase.generate],
-                suppress_health_check=list(HealthCheck),
-            )(__import__("hypothesis").given(cases)(check))()
+            with contextlib.suppress(Unsatisfiable):  # nothing is wrong where nothing can be said
+                run(given(operation.as_strategy(generation_mode=mode))(check))()
     assert tried > 200

@@ -1,7 +1,5 @@
 """The application: routes, their documentation, and what runs beside them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal
@@ -10,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -52,7 +50,7 @@ _ERRORS: dict[int | str, str] = {
     501: "This server cannot explain.",
     503: "Too busy; see Retry-After.",
 }
-Name = Annotated[str, Query(description="Which of several models; the first if not given.", max_length=200)]
+_Name = Annotated[str, Query(description="Which of several models; the first if not given.", max_length=200)]
 
 
 @dataclass(kw_only=True)
@@ -146,6 +144,10 @@ def _add_routes(api: FastAPI, application: Application) -> None:
     models, limits, desk = application.models, application.setup.limits, application.desk
     page = files("labelwise.serve").joinpath("static", "index.html").read_text(encoding="utf-8")
 
+    ways: list[Any] = [*get_args(Match)]
+    if not any(served.now.labels.by_meaning for served in models.values()):
+        ways.remove("meaning")  # answered with 400 then, and not offered
+
     async def suggest(ask: Any) -> Any:
         """The best labels of one text or of several, with probabilities."""
         return await desk.answer(ask)
@@ -158,10 +160,10 @@ def _add_routes(api: FastAPI, application: Application) -> None:
     @api.get("/v1/labels", responses=_errors(400, 401, 404, 422, 503))
     async def labels(
         q: Annotated[str, Query(description="What to look for; all labels if not given.", max_length=1000)] = "",
-        match: Annotated[Match, Query(description="How.")] = "substring",
+        match: Annotated[Match, Query(description="How.", json_schema_extra={"enum": ways})] = "substring",
         offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
-        model: Name = "",
+        model: _Name = "",
     ) -> LabelsAnswer:
         """Labels that begin with a string, contain it, or are near it in meaning; page by page."""
         served = models.find(model)
@@ -177,7 +179,7 @@ def _add_routes(api: FastAPI, application: Application) -> None:
         )
 
     @api.get("/v1/model", responses=_errors(401, 404, 422))
-    async def model(model: Name = "") -> ModelAnswer:
+    async def model(model: _Name = "") -> ModelAnswer:
         """What a model is: its card, its figures, its settings."""
         served = models.find(model)
         now = served.now
@@ -199,7 +201,7 @@ def _add_routes(api: FastAPI, application: Application) -> None:
         )
 
     @api.post("/v1/reload", responses=_errors(401, 403, 404, 409, 422))
-    async def reload(model: Name = "") -> ReloadAnswer:
+    async def reload(model: _Name = "") -> ReloadAnswer:
         """Load the model's folder again if it changed, without dropping a request. Needs an admin key."""
         served = models.find(model)
         changed = await models.reload(served)

@@ -20,7 +20,7 @@ PATHS = frozenset(
 )
 OPEN = frozenset({"/", "/health", "/ready", "/openapi.json"})
 """Asked without a key."""
-ADMIN = frozenset({"/v1/reload"})
+ADMIN = frozenset({("POST", "/v1/reload")})
 HOLD_SECONDS, MOST_HELD = (0.1, 0.3), 10_000
 """How long refusals under overload are held back, and how many of them; at random, or all would come back at once."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -47,7 +47,7 @@ class Gate:
         path, method = scope["path"], scope["method"]
         told: dict[str, Any] = {}
         try:
-            who = self._check_key(path, scope["headers"])
+            who = self._check_key(method, path, scope["headers"])
             if who is not None:
                 told["key"] = who.name
             if path == SUGGEST and method == "POST":
@@ -104,10 +104,10 @@ class Gate:
                 raise
         return status
 
-    def _check_key(self, path: str, headers: Any) -> Key | None:
+    def _check_key(self, method: str, path: str, headers: Any) -> Key | None:
         """Who asks, where keys are needed."""
         if self.keys is None:
-            if path in ADMIN:
+            if (method, path) in ADMIN:
                 raise Refusal(
                     403, "no_admin", "this needs an admin key, and the server was started without keys (--keys FILE)."
                 )
@@ -129,7 +129,7 @@ class Gate:
                 f"{problem}; send it as Authorization: Bearer KEY, or as X-API-Key.",
                 {"WWW-Authenticate": "Bearer"},
             )
-        if path in ADMIN and found.role != "admin":
+        if (method, path) in ADMIN and found.role != "admin":
             raise Refusal(403, "no_admin", "this needs an admin key; make one with --make-key FILE --admin.")
         return found
 

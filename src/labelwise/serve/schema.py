@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from labelwise.serve.limits import Limits
 from labelwise.serve.refusal import Refusal
@@ -55,7 +55,9 @@ def ask_within(limits: Limits) -> type[Ask]:
             max_length=limits.max_texts,
             description="Several texts; the results are in their order.",
         )
-        top_k: int = Field(default=10, ge=1, le=limits.max_top_k, description="Most labels for each text.")
+        top_k: Annotated[int, BeforeValidator(_whole)] = Field(
+            default=10, ge=1, le=limits.max_top_k, description="Most labels for each text."
+        )
         min_probability: float = Field(
             default=0.0,
             ge=0,
@@ -73,6 +75,11 @@ def ask_within(limits: Limits) -> type[Ask]:
 
     SuggestRequest.model_rebuild(_types_namespace={"string": string})
     return SuggestRequest
+
+
+def _whole(value: Any) -> Any:
+    """In JSON 5.0 is an integer as well."""
+    return int(value) if type(value) is float and value.is_integer() else value
 
 
 def _without_default(schema: dict[str, Any]) -> None:
