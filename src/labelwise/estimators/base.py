@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import is_dataclass, replace
@@ -192,7 +194,7 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         """A model goes into a pickle as the files that `save` writes."""
-        state = {name: value for name, value in super().__getstate__().items() if name != "_place"}
+        state = dict(super().__getstate__())
         if "model_" in state:
             with tempfile.TemporaryDirectory() as place:
                 folder = Path(place) / "model"
@@ -207,13 +209,13 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         super().__setstate__(state)
         if files is None:
             return
-        # Weights are mapped from the files, which therefore stay as long as the estimator does.
-        self._place = tempfile.TemporaryDirectory()
+        place = Path(tempfile.mkdtemp(prefix="labelwise-"))
         for name, content in files.items():
-            file = Path(self._place.name) / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content)
-        self.model_ = load_model(self._place.name)
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_bytes(content)
+        self.model_ = load_model(place)
+        # Weights are mapped from the files, which therefore stay as long as the model does.
+        weakref.finalize(self.model_, shutil.rmtree, place, ignore_errors=True)
         self.model_.config = replace(self.model_.config, threads=self._settings().get("threads"))
 
 
