@@ -62,6 +62,12 @@ def test_bad_input_is_told_in_one_sentence(labelwise, model, options, code, word
     assert result.err.count("\n") == 1
 
 
+def test_a_text_in_another_encoding(labelwise, model):
+    result = labelwise("explain", model, "stra\udcdfe", "--json")
+    assert (result.code, result.out) == (1, "")
+    assert "convert it first" in result.err
+
+
 def test_no_model(labelwise, tmp_path):
     result = labelwise("explain", tmp_path / "none", TEXT)
     assert (result.code, result.err.count("\n")) == (1, 1)

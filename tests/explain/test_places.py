@@ -69,3 +69,12 @@ def test_letters_that_grow_when_lower_cased_do_not_move_what_follows():
     assert named(tfidf, "İİ zmir") == {"zmi": ((3, 6),), "mir": ((4, 7),)}
     words = Tfidf(TfidfConfig()).fit(["ile zmir"])
     assert named(words, "İİ, ile ile") == {"ile": ((4, 7), (8, 11))}
+
+
+@pytest.mark.parametrize("analyzer", ["word", "char", "char_wb"])
+def test_every_occurrence_has_a_place(analyzer):
+    tfidf = Tfidf(TfidfConfig(analyzer=analyzer, ngram_range=(1, 3), use_idf=False, sublinear_tf=False, norm=None))
+    X = tfidf.fit_transform(TEXTS)
+    for row, text in enumerate(TEXTS):
+        counts = dict(zip(X[[row]].indices.tolist(), X[[row]].data.tolist(), strict=True))
+        assert {column: len(spans) for column, spans in term_places(tfidf, text).items()} == counts

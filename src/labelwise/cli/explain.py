@@ -54,6 +54,8 @@ class Explain(Command):
             if value < 1:
                 raise UsageError(f"{name} {value}: give 1 or more")
         text = _standard_input() if self.text == "-" else self.text
+        if any("\ud800" <= letter <= "\udfff" for letter in text):  # bytes that the terminal could not decode
+            raise DataError("the text is not valid in the encoding of the terminal; convert it first")
         model = load_model(self.model)
         model.config = replace(model.config, threads=self.threads)
         if model.calibrator_ is None:
