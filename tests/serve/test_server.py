@@ -1,9 +1,11 @@
 """The process itself: it listens, reloads on SIGHUP, drains on SIGTERM, and needs no torch."""
 
+import contextlib
 import json
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -58,6 +60,18 @@ def ask(port, **fields):
         return answer.status, json.loads(answer.read())
 
 
+def raw(port, sent):
+    """What comes back for bytes, until the server closes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        received = b""
+        with contextlib.suppress(ConnectionError):  # it need not read all before it closes
+            connection.sendall(sent)
+        with contextlib.suppress(ConnectionError):
+            while part := connection.recv(65536):
+                received += part
+        return received
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no SIGHUP on this system")
 def test_a_life(process):
     server, moving, lines = process
@@ -65,6 +79,15 @@ def test_a_life(process):
     status, first = ask(port, text="a mirror for the bathroom")
     assert (status, len(first["results"])) == (200, 1)
     assert re.fullmatch("[0-9a-f]{12}", first["version"])
+
+    for sent, status, code in (
+        (b"BREW coffee\r\n\r\n", b"400", b"invalid_http"),
+        (b"GET / HTTP/1.1\r\nx: " + b"y" * 400_000, b"431", b"too_large"),
+        (b"GET /" + b"y" * 400_000, b"431", b"too_large"),
+    ):
+        told = raw(port, sent)
+        assert told[9:12] == status
+        assert b'{"error": {"code": "' + code in told
 
     fit(moving, 700)
     server.send_signal(signal.SIGHUP)
@@ -79,6 +102,6 @@ def test_a_life(process):
     asking.join(20)
     assert [status for status, _ in answers] == [200]
     assert server.wait(20) == 0
-    assert [line["event"] for line in lines() if line["event"] != "request"] == [
+    assert [line["event"] for line in lines() if line["event"] not in ("request", "uvicorn")] == [
         "ready", "listening", "reloaded", "draining", "stopped",
     ]  # fmt: skip

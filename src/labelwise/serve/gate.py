@@ -11,18 +11,20 @@ from typing import Any
 from labelwise.serve.keys import Key, Keyring
 from labelwise.serve.logs import Log
 from labelwise.serve.metrics import Metrics
+from labelwise.serve.page import FILES
 from labelwise.serve.refusal import Refusal
 from labelwise.serve.suggest import Desk
 
 SUGGEST = "/v1/suggest"
 PATHS = frozenset(
-    {"/", "/health", "/ready", "/metrics", "/openapi.json", SUGGEST, "/v1/labels", "/v1/model", "/v1/reload"}
+    {*FILES, "/health", "/ready", "/metrics", "/openapi.json", SUGGEST, "/v1/labels", "/v1/model", "/v1/reload"}
 )
-OPEN = frozenset({"/", "/health", "/ready", "/openapi.json"})
+OPEN = frozenset({*FILES, "/health", "/ready", "/openapi.json"})
 """Asked without a key."""
 ADMIN = frozenset({("POST", "/v1/reload")})
-HOLD_SECONDS, MOST_HELD = (0.1, 0.3), 10_000
-"""How long refusals under overload are held back, and how many of them; at random, or all would come back at once."""
+HOLD_SECONDS, REFUSALS_PER_SECOND = (0.1, 0.3), 2_000
+"""Refusals under overload are held back, at random or all would come back at once, and longer the more there are: at a
+higher rate they would leave no time for answers."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 JSON = (b"content-type", b"application/json")
@@ -80,12 +82,11 @@ class Gate:
 
     async def _hold(self) -> None:
         """Let a refusal for want of room wait: who asks again at once would take the time of the accepted."""
-        if self._held < MOST_HELD:
-            self._held += 1
-            try:
-                await asyncio.sleep(random.uniform(*HOLD_SECONDS))
-            finally:
-                self._held -= 1
+        self._held += 1
+        try:
+            await asyncio.sleep(max(random.uniform(*HOLD_SECONDS), self._held / REFUSALS_PER_SECOND))
+        finally:
+            self._held -= 1
 
     async def _forward(self, scope: Any, receive: Any, send: Any) -> int:
         """Let the framework answer, and see with which status."""

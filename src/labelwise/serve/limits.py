@@ -27,6 +27,8 @@ class Limits:
     """Milliseconds that the first request of a batch waits for others."""
     queue: int = 64
     """Texts that wait for a model before further requests are answered with 503."""
+    max_connections: int = 1_000
+    """Connections that may be open; further ones are answered with 503 and closed."""
     deadline: float = 10.0
     """Seconds in which a request is answered, or refused with 503."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import socket
 import sys
 
 import uvicorn
 
 from labelwise.serve.app import Application
+from labelwise.serve.protocol import Protocol, Remarks
 
 SWITCH_SECONDS = 0.001
 """A thread that computes gives way after this long: five times sooner than by default, for the slowest answers."""
@@ -44,6 +46,7 @@ def run(application: Application, *, host: str, port: int, drain: float = 30.0) 
         application,
         host=host,
         port=port,
+        http=Protocol,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -51,8 +54,12 @@ def run(application: Application, *, host: str, port: int, drain: float = 30.0) 
         timeout_graceful_shutdown=int(drain),
         timeout_keep_alive=30,
         ws="none",
+        proxy_headers=False,
         lifespan="on",
     )
+    logger = logging.getLogger("uvicorn")
+    logger.addHandler(Remarks(application.log))
+    logger.propagate = False
     # uvicorn raises the signal again when all is done; a drained server has ended well.
     with contextlib.suppress(KeyboardInterrupt, SystemExit):
         _Server(config, application).run()
