@@ -6,13 +6,12 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
@@ -24,6 +23,7 @@ from labelwise.serve.limits import Limits
 from labelwise.serve.logs import Log
 from labelwise.serve.metrics import Metrics
 from labelwise.serve.models import Models, Served
+from labelwise.serve.page import add_page
 from labelwise.serve.refusal import Refusal, error_body, overloaded
 from labelwise.serve.schema import (
     ErrorAnswer,
@@ -142,8 +142,6 @@ def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
 
 def _add_routes(api: FastAPI, application: Application) -> None:
     models, limits, desk = application.models, application.setup.limits, application.desk
-    page = files("labelwise.serve").joinpath("static", "index.html").read_text(encoding="utf-8")
-
     ways: list[Any] = [*get_args(Match)]
     if not any(served.now.labels.by_meaning for served in models.values()):
         ways.remove("meaning")  # answered with 400 then, and not offered
@@ -226,9 +224,7 @@ def _add_routes(api: FastAPI, application: Application) -> None:
             application.metrics.waiting.set(name, to=served.batcher.waiting)
         return PlainTextResponse(application.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    @api.get("/", response_class=HTMLResponse, include_in_schema=False)
-    async def index() -> HTMLResponse:
-        return HTMLResponse(page)
+    add_page(api)
 
 
 async def _search(served: Served, query: str, match: Match, seconds: float) -> Sequence[str]:

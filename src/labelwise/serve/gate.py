@@ -11,14 +11,15 @@ from typing import Any
 from labelwise.serve.keys import Key, Keyring
 from labelwise.serve.logs import Log
 from labelwise.serve.metrics import Metrics
+from labelwise.serve.page import FILES
 from labelwise.serve.refusal import Refusal
 from labelwise.serve.suggest import Desk
 
 SUGGEST = "/v1/suggest"
 PATHS = frozenset(
-    {"/", "/health", "/ready", "/metrics", "/openapi.json", SUGGEST, "/v1/labels", "/v1/model", "/v1/reload"}
+    {*FILES, "/health", "/ready", "/metrics", "/openapi.json", SUGGEST, "/v1/labels", "/v1/model", "/v1/reload"}
 )
-OPEN = frozenset({"/", "/health", "/ready", "/openapi.json"})
+OPEN = frozenset({*FILES, "/health", "/ready", "/openapi.json"})
 """Asked without a key."""
 ADMIN = frozenset({("POST", "/v1/reload")})
 HOLD_SECONDS, REFUSALS_PER_SECOND = (0.1, 0.3), 2_000
