@@ -361,10 +361,15 @@ def test_phones_and_both_schemes(visit, address, width):
     for scheme in ("light", "dark"):
         page = visit(address, viewport={"width": width, "height": 800}, color_scheme=scheme)
         suggest(page, "mirror " + "x" * 300)
+        expect(page.locator(".label").first).to_be_in_viewport(ratio=1)
         page.click(".label >> nth=0")
         expect(page.locator(".why")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         small = "all => all.filter(e => e.offsetHeight && e.offsetHeight < 40).map(e => e.id || e.className)"
         assert page.locator("button, select, textarea, input").evaluate_all(small) == []
         grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        page.route(SUGGEST, lambda route: route.abort())
+        page.set_viewport_size({"width": width, "height": 500})
+        page.press("#text", "Control+Enter")
+        expect(page.locator("#again")).to_be_in_viewport(ratio=1)
     assert len(grounds) == 2

@@ -158,6 +158,8 @@ async function suggest() {
     clear();
     Object.assign(state, { text, top: body.top_k, model: answer.model, version: answer.version, suggestions: answer.results[0].suggestions });
     show();
+    // On a phone they come below the text, out of sight.
+    if ($("summary").getBoundingClientRect().bottom > 0.8 * innerHeight) $("found-head").scrollIntoView();
   } finally {
     $("labels").removeAttribute("aria-busy");
   }
