@@ -179,7 +179,7 @@ def main() -> int:
     parser.add_argument("--texts", type=Path, help="a text on each line; generated products if not given")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--warm-up", type=float, default=3)
-    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--connections", type=int, default=48)
     parser.add_argument("--top-k", type=int, default=5)
     parser.add_argument("--overload", type=int, default=0, help="then this many times the connections")
     parser.add_argument("--open", action="store_true", help="overload: at a fixed rate, not by more connections")

@@ -287,21 +287,34 @@ def test_explanations_where_there_are_none(client, monkeypatch):
 def test_explanations_come_with_the_suggestions(client, monkeypatch):
     class Told:
         def __init__(self, text, number):
-            self.told = {"text": text, "number": number}
+            self.told = {"label": number, "text": text}
 
         def to_dict(self):
             return self.told
 
     def explain(model, text, label=None, top_k=5):
-        return [Told(text, number) for number in range(top_k)]
+        return [Told(text, label) for label, _ in model.predict([text], top_k=top_k)[0]]
 
     monkeypatch.setattr("labelwise.serve.suggest.can_explain", lambda: True)
     monkeypatch.setattr("labelwise.serve.models.explainer", lambda: explain)
     results = client.suggest(texts=["a", "b"], explain=True, top_k=2).json()["results"]
     assert [one["explanations"] for one in results] == [
-        [{"text": text, "number": 0}, {"text": text, "number": 1}] for text in "ab"
+        [{"label": label, "text": text} for label, _ in pairs(one)] for text, one in zip("ab", results, strict=True)
     ]
-    assert "at most 16 texts" in client.suggest(texts=["a"] * 17, explain=True).error[1]
+    least = results[0]["suggestions"][0]["probability"]
+    (likely,) = client.suggest(text="a", explain=True, top_k=5, min_probability=least).json()["results"]
+    assert [one["label"] for one in likely["explanations"]] == [label for label, _ in pairs(likely)]
+    assert len(likely["explanations"]) < 5
+    answer = client.suggest(texts=["a"] * 11, explain=True)
+    assert answer.status == 422
+    assert answer.error[1].startswith("at most 100 labels are explained at a time, and this asks for 110")
+
+
+def test_the_explanations_of_this_labelwise(client):
+    pytest.importorskip("labelwise.explain")
+    (result,) = client.suggest(text=TEXTS[0], explain=True, top_k=3).json()["results"]
+    told = [(one["label"], pytest.approx(one["probability"], rel=1e-5)) for one in result["explanations"]]
+    assert pairs(result) == told
 
 
 def test_a_fault_inside_is_told_without_details(client, monkeypatch):

@@ -19,8 +19,8 @@ class Limits:
     """Characters of one text."""
     max_top_k: int = 1_000
     """Labels that may be asked for."""
-    max_explained: int = 16
-    """Texts of one request that asks for explanations."""
+    max_explained: int = 100
+    """Labels that one request may have explained, all its texts together: texts times top_k."""
     batch: int = 32
     """Texts of several requests that are predicted together."""
     wait_ms: float = 2.0

@@ -83,6 +83,8 @@ class Served:
         self.name, self.folder, self.threads = name, folder, threads
         self.now = load_version(folder, threads=threads)
         self.batcher = Batcher(name, self._predict, limits, metrics)
+        # Explaining takes hundreds of times longer than suggesting; nobody else waits for it.
+        self._explaining = Batcher(name, self._predict, replace(limits, wait_ms=0.0), metrics)
         self._loading = threading.Lock()
         self._seen = _stamp(folder)
         self._metrics = metrics
@@ -97,6 +99,15 @@ class Served:
         explain = explainer()
         told = [[one.to_dict() for one in explain(now.model, text, top_k=top_k)] for text in texts]
         return now.version, list(zip(rows, told, strict=True))
+
+    def queue(self, explained: bool) -> Batcher:
+        """Where a request waits."""
+        return self._explaining if explained else self.batcher
+
+    def close(self) -> None:
+        """Let the threads end."""
+        self.batcher.close()
+        self._explaining.close()
 
     def load_again(self) -> bool:
         """Exchange the version for what the folder holds now; requests go on all the while. Whether it is another."""
@@ -193,7 +204,7 @@ class Models(Mapping[str, Served]):
     def close(self) -> None:
         """Let the threads end."""
         for served in self.values():
-            served.batcher.close()
+            served.close()
 
 
 def can_explain() -> bool:

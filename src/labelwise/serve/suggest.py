@@ -41,9 +41,9 @@ class Desk:
                 f"the scores of {served.name} are no probabilities: it is not calibrated; leave out min_probability.",
             )
         if ask.explain:
-            await self._check_explained(len(texts))
+            await self._check_explained(len(texts) * ask.top_k)
         try:
-            version, rows = await served.batcher.answer(texts, (ask.top_k, ask.explain))
+            version, rows = await served.queue(ask.explain).answer(texts, (ask.top_k, ask.explain))
         except MissingExtraError as error:
             raise Refusal(501, "not_installed", f"{error}.") from error
         except LabelwiseError as error:
@@ -51,21 +51,24 @@ class Desk:
         number, least = "probability" if calibrated else "score", ask.min_probability
         results = []
         for row, told in rows:
-            result: dict[str, Any] = {
-                "suggestions": [{"label": label, number: score} for label, score in row if not least or score >= least]
-            }
+            kept = [(label, score) for label, score in row if score >= least] if least else row
+            result: dict[str, Any] = {"suggestions": [{"label": label, number: score} for label, score in kept]}
             if told is not None:
-                result["explanations"] = told[: len(result["suggestions"])]
+                names = {label for label, _ in kept}
+                result["explanations"] = [one for one in told if one["label"] in names]
             results.append(result)
         return {"model": served.name, "version": version, "results": results}
 
-    async def _check_explained(self, n_texts: int) -> None:
+    async def _check_explained(self, n_labels: int) -> None:
         if not await asyncio.to_thread(can_explain):
             raise Refusal(501, "no_explanations", "this server cannot explain its suggestions; leave out explain.")
         most = self.limits.max_explained
-        if n_texts > most:
+        if n_labels > most:
             raise Refusal(
-                422, "invalid_request", f"explanations are given for at most {most} texts at a time; send fewer texts."
+                422,
+                "invalid_request",
+                f"at most {most} labels are explained at a time, and this asks for {n_labels} (texts times top_k); "
+                "send fewer texts or a smaller top_k.",
             )
 
     async def _body(self, headers: Sequence[tuple[bytes, bytes]], receive: Any) -> bytes:
