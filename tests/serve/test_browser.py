@@ -155,7 +155,9 @@ def test_reasons_by_keyboard(page, folder):
     spans = sorted((span, word.contribution) for word in told.words for span in word.spans)
     marks = page.locator(".marked mark")
     assert marks.all_inner_texts() == [TEXT[first:last] for (first, last), _ in spans]
-    assert [mark.get_attribute("class") for mark in marks.all()] == ["against" if v < 0 else "for" for _, v in spans]
+    assert [mark.get_attribute("class").split()[0] for mark in marks.all()] == [
+        "against" if v < 0 else "for" for _, v in spans
+    ]
     expect(page.locator(".marked")).to_have_text(TEXT)
     values = [float(cell.replace("−", "-")) for cell in page.locator(".why .number").all_inner_texts()]
     assert sum(values[:-1]) == pytest.approx(values[-1], abs=0.001 * len(values))

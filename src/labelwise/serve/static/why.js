@@ -10,8 +10,9 @@ export function make(name, attributes = {}, ...children) {
   return element;
 }
 
-export const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(3);
-const plain = (value) => (value < 0 ? "−" : "") + Math.abs(value).toFixed(3);
+const size = (value) => Math.abs(value).toFixed(Math.abs(value) < 0.01 && value !== 0 ? 5 : 3);
+const signed = (value) => (value < 0 ? "−" : "+") + size(value);
+const plain = (value) => (value < 0 ? "−" : "") + size(value);
 const counted = (number, word) => `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
 
 /** Pieces of the text with what each adds. Spans count code points, as Python does; JavaScript's own indices do not. */
@@ -43,8 +44,10 @@ function highlighted(text, words) {
   const box = make("div", { class: "marked", dir: "auto", tabindex: "0", role: "group", "aria-label": "Your text with its words marked" });
   for (const { text: piece, value } of parts) {
     if (value === null) { box.append(piece); continue; }
-    const mark = make("mark", { class: value < 0 ? "against" : "for", title: `adds ${signed(value)}` }, piece);
-    mark.style.setProperty("--strength", `${Math.round(15 + 65 * Math.abs(value) / largest)}%`);
+    const share = Math.abs(value) / largest;
+    const faint = share < 0.02 ? " faint" : ""; // else a long text is underlined all over
+    const mark = make("mark", { class: (value < 0 ? "against" : "for") + faint, title: `adds ${signed(value)}` }, piece);
+    mark.style.setProperty("--strength", `${Math.round(5 + 75 * share)}%`);
     box.append(mark);
   }
   return box;
@@ -89,9 +92,9 @@ function pathList(path, label) {
   const list = make("ol", { class: "path" }, make("li", {}, make("b", {}, "all labels")));
   for (const step of path.steps) {
     const name = step.kind === "label" ? label : step.kind === "centroid" ? "the label's centroid" : `${step.kind} ${step.node}`;
-    const size = step.kind === "label" || step.kind === "centroid" ? "" : `, ${counted(step.n_labels, "label")}`;
+    const below = step.kind === "label" || step.kind === "centroid" ? "" : `, ${counted(step.n_labels, "label")}`;
     const factor = step.factor === null ? "" : `, counts × ${step.factor.toFixed(3)}`;
-    const item = make("li", {}, make("b", { dir: "auto" }, name), make("span", { class: "quiet" }, `${size} · score ${plain(step.score)}${factor}`));
+    const item = make("li", {}, make("b", { dir: "auto" }, name), make("span", { class: "quiet" }, `${below} · score ${plain(step.score)}${factor}`));
     if (step.among.length) item.append(make("div", { class: "quiet", dir: "auto" }, `also there: ${step.among.join(", ")}`));
     list.append(item);
   }
