@@ -25,7 +25,7 @@ class Limits:
     """Texts of several requests that are predicted together."""
     wait_ms: float = 2.0
     """Milliseconds that the first request of a batch waits for others."""
-    queue: int = 64
+    queue: int = 48
     """Texts that wait for a model before further requests are answered with 503."""
     max_connections: int = 1_000
     """Connections that may be open; further ones are answered with 503 and closed."""
