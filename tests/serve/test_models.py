@@ -67,6 +67,16 @@ def test_a_new_version_is_exchanged_under_way(serve, moving, tmp_path):
     assert text.count("labelwise_model_info{") == 1
 
 
+def test_a_version_is_what_all_its_parts_are(moving, tmp_path):
+    first = load_version(moving)
+    assert load_version(shutil.copytree(moving, tmp_path / "copy")).signature == first.signature
+    model = load_model(moving)
+    model.calibrator_ = None  # the description is the same, the answers are not
+    model.save(moving)
+    assert (moving / "config.json").read_bytes() == (tmp_path / "copy" / "config.json").read_bytes()
+    assert load_version(moving).signature != first.signature
+
+
 def test_a_broken_version_changes_nothing(serve, moving):
     client = serve({"m": moving})
     served, want = client.app.models["m"], answer_of(moving)

@@ -69,11 +69,13 @@ def load_version(folder: Path, *, threads: int = 1) -> Version:
 
 
 def _signature(folder: Path) -> str:
-    """What tells one version from another: a hash of the description, which holds when and how it was trained."""
-    try:
-        return hashlib.sha256((folder / "config.json").read_bytes()).hexdigest()
-    except FileNotFoundError as err:
-        raise StorageError(f"{folder} holds no model; give a folder that was written by labelwise train") from err
+    """What tells one version from another: a hash of all descriptions, which hold the checksums of the weights."""
+    if not (folder / "config.json").is_file():
+        raise StorageError(f"{folder} holds no model; give a folder that was written by labelwise train")
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*.json")):
+        digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 class Served:
