@@ -176,6 +176,8 @@ class XTransformer(Model):
         yield "labels", f"{len(self.labels_):,} in {self.tree_.n_clusters:,} clusters by {config.label_embedding}"
         tuned = "fine-tuned on the clusters" if config.fine_tune else "as it was pretrained"
         yield "encoder", f"{Path(config.encoder.name).name}, {config.encoder.max_length} tokens of a text, {tuned}"
+        if self.matcher_.encoder_.form:
+            yield "form of the encoder", self.matcher_.encoder_.form
         if "recall" in report:
             found = ", ".join(f"{value:.1f} % among {top}" for top, value in report["recall"].items())
             yield "true clusters found", f"{found} (held-out documents)"

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,9 @@ class Encoder:
     The model is an ordinary module (`encoder.model`), to be trained by whoever likes; `batch` and `forward` are made
     of tensor operations alone, without waiting for the device, so that a training step can be compiled and captured.
     """
+
+    trainable: ClassVar[bool] = True
+    """Whether there are weights to train."""
 
     def __init__(self, config: EncoderConfig, model: Any, tokenizer: Any, pooling: Pooling) -> None:
         self.config, self.model, self.tokenizer, self.pooling = config, model, tokenizer, pooling
@@ -88,6 +91,10 @@ class Encoder:
         folder = find_encoder(config.name)
         _check_files(folder)
         pooling = _pooling(config, folder)
+        if (folder / DESCRIPTION).is_file() and "onnx" in storage.read_json(folder / DESCRIPTION):
+            from labelwise.features.onnx import OnnxEncoder
+
+            return OnnxEncoder.open(config, folder, pooling)  # type: ignore[return-value]  # an Encoder, as asked for
         with quiet():
             try:
                 settings = transformers.AutoConfig.from_pretrained(folder)
@@ -114,8 +121,13 @@ class Encoder:
             self.tokenizer.save_pretrained(folder)
             config = dataclasses.replace(self.config, pooling=self.pooling)
             about = {"format": "labelwise", "version": storage.FORMAT_VERSION, "labelwise": __version__}
-            sums = {file.name: _sum(file) for file in sorted(folder.glob("*.safetensors"))}
+            sums = {file.name: checksum(file) for file in sorted(folder.glob("*.safetensors"))}
             storage.write_json(folder / DESCRIPTION, {**about, "kind": "encoder", "config": config, "files": sums})
+
+    @property
+    def form(self) -> str:
+        """What it was exported as, in a few words; empty for a transformers model."""
+        return ""
 
     def to(self, device: torch.device | str) -> Self:
         """Move the model."""
@@ -234,7 +246,7 @@ class Encoder:
                     starts = torch.from_numpy(piece.indptr[:-1]).to(on)
                     sizes = torch.from_numpy(piece.lengths).to(on)
                     vectors = torch.empty((len(rows), self.hidden_size), device=on)
-                    for begin, end, width, even in _batches(piece.lengths, batch_tokens, on.type == "cpu"):
+                    for begin, end, width, even in batches(piece.lengths, batch_tokens, on.type == "cpu"):
                         inputs = self.batch(tokens, starts[begin:end], sizes[begin:end], width)
                         if even:  # no padding, hence no mask, which saves its share of the attention
                             del inputs["attention_mask"]
@@ -320,11 +332,12 @@ def _check_files(folder: Path) -> None:
     if (folder / DESCRIPTION).is_file():
         for name, expected in storage.read_json(folder / DESCRIPTION).get("files", {}).items():
             file = folder / name
-            if not file.is_file() or file.stat().st_size != expected["bytes"] or _sum(file) != expected:
+            if not file.is_file() or file.stat().st_size != expected["bytes"] or checksum(file) != expected:
                 raise StorageError(f"{file} is missing or damaged (its size or checksum is wrong); copy it again")
 
 
-def _sum(file: Path) -> dict[str, Any]:
+def checksum(file: Path) -> dict[str, Any]:
+    """Size and SHA-256 of a file."""
     with file.open("rb") as handle:
         return {"bytes": file.stat().st_size, "sha256": hashlib.file_digest(handle, "sha256").hexdigest()}
 
@@ -342,7 +355,7 @@ def _pieces(order: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> Ite
     yield from np.split(order, np.flatnonzero(np.diff(piece)) + 1) if len(order) else ()
 
 
-def _batches(lengths: npt.NDArray[np.int64], batch_tokens: int, exact: bool) -> Iterator[tuple[int, int, int, bool]]:
+def batches(lengths: npt.NDArray[np.int64], batch_tokens: int, exact: bool) -> Iterator[tuple[int, int, int, bool]]:
     """Begin, end, width of batches of descending lengths, and whether all their texts are exactly as long."""
     begin = 0
     while begin < len(lengths):

@@ -107,6 +107,8 @@ class Matcher:
         validation : documents by which to judge, with their clusters
         """
         config, device = _checked(self.config), self.device
+        if not encoder.trainable:
+            raise UsageError(f"{encoder.config.name} is an exported encoder and cannot be trained; give the original")
         processes = joined()
         on_event = on_event if processes.first else None
         encoder.to(device)

@@ -1,0 +1,47 @@
+"""labelwise export"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from rich.console import Console
+from tyro.conf import Positional, arg
+
+from labelwise.cli.command import Command
+from labelwise.cli.show import Show
+from labelwise.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export(Command):
+    """Write a copy of a model with an encoder that is smaller and faster on CPUs; every command reads it.
+
+    Try it: labelwise export my-model my-model-int8 --to onnx --int8
+    """
+
+    source: Annotated[Path, Positional, arg(metavar="MODEL")]
+    """The folder of an X-Transformer, a hybrid or an ensemble."""
+    destination: Annotated[Path, Positional, arg(metavar="OUT")]
+    """The folder to make."""
+    to: Literal["onnx"] = "onnx"
+    """What the encoder becomes: an ONNX file, which onnxruntime reads, and OpenVINO."""
+    int8: bool = False
+    """Round the encoder's weights to 8 bits: a quarter of the size, and more than twice as fast."""
+    overwrite: bool = False
+    """Replace what lies at the destination."""
+
+    def run(self, out: Console, show: Show) -> None:
+        """Export, and tell the sizes."""
+        from labelwise.export import export_model
+
+        if self.destination.exists() and not self.overwrite:
+            raise UsageError(f"{self.destination} exists already; choose another place, or pass --overwrite")
+        export_model(self.source, self.destination, int8=self.int8, overwrite=self.overwrite, on_event=show.on_event)
+        before, after = (_megabytes(folder) for folder in (self.source, self.destination))
+        out.print(f"{self.destination}: {after:.1f} MB, {self.source} has {before:.1f} MB", markup=False)
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
