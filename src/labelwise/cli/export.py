@@ -26,7 +26,7 @@ class Export(Command):
     destination: Annotated[Path, Positional, arg(metavar="OUT")]
     """The folder to make."""
     to: Literal["onnx"] = "onnx"
-    """What the encoder becomes: an ONNX file, which onnxruntime reads, and OpenVINO."""
+    """What the encoder becomes: an ONNX file, which onnxruntime reads."""
     int8: bool = False
     """Round the encoder's weights to 8 bits: a quarter of the size, and more than twice as fast."""
     overwrite: bool = False
