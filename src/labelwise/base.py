@@ -43,7 +43,6 @@ class Model(ABC):
     def inputs(self, dataset: Dataset) -> list[str] | Csr:
         """What the model reads of a data set."""
 
-    @abstractmethod
     def predict(
         self,
         texts_or_X: Any,
@@ -53,7 +52,24 @@ class Model(ABC):
         ids: Sequence[str] | None = None,
         on_event: OnEvent | None = None,
     ) -> Predictions:
-        """The best labels of each document, with probabilities if the model is calibrated."""
+        """The best labels of each document, with probabilities if the model is calibrated.
+
+        Parameters
+        ----------
+        texts_or_X
+            Texts or features, as the model was fitted on.
+        min_probability
+            Leave out labels below this: a document may then have no label at all.
+        ids
+            The documents' own ids, passed on to the predictions.
+        """
+        documents = self._readable(texts_or_X)
+        reading = Reading(documents, threads=self.config.threads, on_event=on_event)
+        return self._answer(self.scores(reading, top_k), min_probability, ids)
+
+    def _readable(self, texts_or_X: Any) -> Any:
+        """What is given to a fitted model, checked."""
+        return texts_or_X
 
     @abstractmethod
     def scores(self, reading: Reading, top_k: int) -> Csr:

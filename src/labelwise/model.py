@@ -22,7 +22,6 @@ from labelwise.features.tfidf import Tfidf
 from labelwise.index import build_tree, embed_labels
 from labelwise.parts.reading import Reading
 from labelwise.parts.shelf import Shelf
-from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import keep_best
 from labelwise.rank.linear import Features
 from labelwise.rank.neighbours import NeighbourSearch
@@ -131,29 +130,6 @@ class LinearTree(Model):
             kinds = ("texts", "features") if self.tfidf_ is not None else ("features", "texts")
             raise DataError("the model was fitted on {}, but the data have only {}".format(*kinds))
         return found
-
-    def predict(
-        self,
-        texts_or_X: Sequence[str] | Csr,
-        top_k: int = 10,
-        *,
-        min_probability: float = 0.0,
-        ids: Sequence[str] | None = None,
-        on_event: OnEvent | None = None,
-    ) -> Predictions:
-        """The best labels of each document, with probabilities if the model is calibrated.
-
-        Parameters
-        ----------
-        texts_or_X
-            Texts or features, as the model was fitted on.
-        min_probability
-            Leave out labels below this: a document may then have no label at all.
-        ids
-            The documents' own ids, passed on to the predictions.
-        """
-        reading = Reading(texts_or_X, threads=self.config.threads, on_event=on_event)
-        return self._answer(self.scores(reading, top_k), min_probability, ids)
 
     def scores(self, reading: Reading, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each document with the model's own scores."""

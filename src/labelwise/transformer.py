@@ -26,7 +26,6 @@ from labelwise.match.matcher import Matcher
 from labelwise.match.processes import joined
 from labelwise.parts.reading import Reading
 from labelwise.parts.shelf import Shelf
-from labelwise.predictions import Predictions
 from labelwise.rank.ranker import Inputs, Ranker
 from labelwise.run import fitting
 from labelwise.types import Csr, OnEvent
@@ -136,27 +135,9 @@ class XTransformer(Model):
             raise DataError("the model reads texts, but the data have only features")
         return dataset.texts
 
-    def predict(
-        self,
-        texts_or_X: Sequence[str],
-        top_k: int = 10,
-        *,
-        min_probability: float = 0.0,
-        ids: Sequence[str] | None = None,
-        on_event: OnEvent | None = None,
-    ) -> Predictions:
-        """The best labels of each text, with probabilities if the model is calibrated.
-
-        Parameters
-        ----------
-        min_probability
-            Leave out labels below this: a text may then have no label at all.
-        ids
-            The texts' own ids, passed on to the predictions.
-        """
+    def _readable(self, texts_or_X: Any) -> list[str]:
         check_fitted(self, "ranker_")
-        reading = Reading(check_texts(texts_or_X), threads=self.config.threads, on_event=on_event)
-        return self._answer(self.scores(reading, top_k), min_probability, ids)
+        return check_texts(texts_or_X)
 
     def scores(self, reading: Reading, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each text with the model's own scores."""

@@ -24,6 +24,7 @@ from labelwise.validation import Validation, read_documents, validate
 
 if TYPE_CHECKING:
     from labelwise.cli.train import Train
+    from labelwise.transformer import XTransformer
 
 TENTH = 0.1
 """Share of the training documents that is set aside where there is no validation split."""
@@ -146,12 +147,26 @@ def fit_transformer(
     show: Show,
 ) -> None:
     """Train, which chooses and calibrates by itself; save, tell. Other processes only help to fine-tune."""
-    from labelwise.match.processes import joined
     from labelwise.transformer import XTransformer
 
-    clock = _Clock()
-    model = XTransformer(config).fit(
-        train.texts or [],
+    clock, model = _Clock(), XTransformer(config)
+    if _fit_itself(command, model, preset, train, validation, clock, show):
+        _finish(command, model, clock, model.facts(), out)
+
+
+def _fit_itself(
+    command: Train,
+    model: XTransformer | Ensemble,
+    preset: str,
+    train: Dataset,
+    validation: Dataset | None,
+    clock: _Clock,
+    show: Show,
+) -> bool:
+    """Fit a model that chooses and calibrates by itself; whether this is the process that has it then."""
+    documents: Any = read_documents(train)  # X-Transformer was refused before, where there are no texts
+    model.fit(
+        documents,
         train.Y,
         label_names=train.labels,
         label_texts=train.label_texts,
@@ -159,12 +174,12 @@ def fit_transformer(
         run_dir=command.run_dir,
         on_event=show.on_event,
     )
-    if not joined().first:
-        return
+    if not hasattr(model, "labels_"):
+        return False
     model.report_ |= {"data": command.data.resolve().name, "preset": preset, **clock.trained()}
     if command.calibrate and model.calibrator_ is None:
         show.remark("there were too few held-out documents to calibrate on: the model gives scores, no probabilities")
-    _finish(command, model, clock, model.facts(), out)
+    return True
 
 
 # ---------------------------------------------------------------------- ensembles
@@ -180,24 +195,11 @@ def fit_ensemble(
     show: Show,
 ) -> None:
     """Train all members, which choose and calibrate together; save, tell. Other processes only help to fine-tune."""
-    clock = _Clock()
-    model = Ensemble(config).fit(
-        read_documents(train),
-        train.Y,
-        label_names=train.labels,
-        label_texts=train.label_texts,
-        validation=validation,
-        run_dir=command.run_dir,
-        on_event=show.on_event,
-    )
-    if not hasattr(model, "members_"):
-        return
-    model.report_ |= {"data": command.data.resolve().name, "preset": preset, **clock.trained()}
-    if command.calibrate and model.calibrator_ is None:
-        show.remark("there were too few held-out documents to calibrate on: the model gives scores, no probabilities")
-    rows = ((name, what) for name, what in model.facts() if not name.startswith("member "))
-    out.print(_members(model))
-    _finish(command, model, clock, rows, out)
+    clock, model = _Clock(), Ensemble(config)
+    if _fit_itself(command, model, preset, train, validation, clock, show):
+        rows = ((name, what) for name, what in model.facts() if not name.startswith("member "))
+        out.print(_members(model))
+        _finish(command, model, clock, rows, out)
 
 
 def _members(model: Ensemble) -> Table:

@@ -23,7 +23,6 @@ from labelwise.fitting.workbench import Workbench
 from labelwise.parts.reading import Reading
 from labelwise.parts.sharing import share_parts
 from labelwise.parts.shelf import Shelf
-from labelwise.predictions import Predictions
 from labelwise.run import fitting
 from labelwise.types import Csr, Floats, Ints, OnEvent
 from labelwise.validation import measure
@@ -193,31 +192,10 @@ class Ensemble(Model):
         """What the members read of a data set."""
         return self.members_[0].inputs(dataset)
 
-    def predict(
-        self,
-        texts_or_X: Sequence[str] | Csr,
-        top_k: int = 10,
-        *,
-        min_probability: float = 0.0,
-        ids: Sequence[str] | None = None,
-        on_event: OnEvent | None = None,
-    ) -> Predictions:
-        """The best labels of each document, with probabilities if the ensemble is calibrated.
-
-        Parameters
-        ----------
-        texts_or_X
-            Texts or features, as the members were fitted on.
-        min_probability
-            Leave out labels below this: a document may then have no label at all.
-        ids
-            The documents' own ids, passed on to the predictions.
-        """
+    def _readable(self, texts_or_X: Any) -> Any:
         check_fitted(self, "members_")
-        if any(hasattr(model, "matcher_") for model in self.members_):
-            texts_or_X = check_texts(texts_or_X)
-        reading = Reading(texts_or_X, threads=self.config.threads, on_event=on_event)
-        return self._answer(self.scores(reading, top_k), min_probability, ids)
+        neural = any(hasattr(model, "matcher_") for model in self.members_)
+        return check_texts(texts_or_X) if neural else texts_or_X
 
     def scores(self, reading: Reading, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each document with combined scores."""
