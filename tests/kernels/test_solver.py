@@ -23,7 +23,8 @@ def sparse_features(X, dense):
     indices = rows.indices.astype(np.int32).view(np.uint32)
     indptr, columns, values, features = gather_rows(indptr, indices, rows.data, np.arange(len(X)), place)
     assert (place == -1).all()
-    return (indptr, columns, values, dense.astype(np.float32)), features
+    order = np.arange(len(X))[::-1]  # dense rows lie anywhere
+    return (indptr, columns, values, dense[order].astype(np.float32), order.copy()), features
 
 
 class Block:
@@ -37,8 +38,8 @@ class Block:
 
     def solve(self, n_docs=None, *, tolerance=1e-3, sweeps=1000, seed=1):
         n = len(self.X) if n_docs is None else n_docs
-        indptr, columns, values, dense = self.features
-        part = (indptr[: n + 1], columns, values, dense[:n])
+        indptr, columns, values, dense, rows = self.features
+        part = (indptr[: n + 1], columns, values, dense, rows[:n])
         stop = (np.float32(tolerance), sweeps)
         self.n_sweeps = solve_block(
             part, self.signs[:n], self.costs[:n], LOSSES[self.loss], stop, seed, self.alpha[:n], self.W

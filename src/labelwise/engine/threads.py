@@ -6,35 +6,36 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import islice
 from typing import TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 
-def map_in_order(function: Callable[[T], U], items: Iterable[T], threads: int | None) -> Iterator[U]:
+def map_in_order(
+    function: Callable[[T], U], items: Iterable[T], threads: int | None, *, ahead: int | None = None
+) -> Iterator[U]:
     """Results of `function` in the order of `items`, computed by threads with a bounded look-ahead.
 
-    One item alone is done in the calling thread: starting a pool costs more than a short text.
+    `ahead` is how many results may wait for the one before them, one for each thread if not given. One item alone is
+    done in the calling thread: starting a pool costs more than a short text.
     """
     threads = threads or available_cores()
+    most = 1 + (threads if ahead is None else max(ahead, threads))
     source = iter(items)
-    ahead = []
-    for item in source:
-        ahead.append(item)
-        if len(ahead) == 2:
-            break
-    if len(ahead) < 2 or threads == 1:
-        yield from map(function, ahead)
+    first = list(islice(source, 2))
+    if len(first) < 2 or threads == 1:
+        yield from map(function, first)
         yield from map(function, source)
         return
     with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[U]] = deque(pool.submit(function, item) for item in ahead)
-        del ahead
+        waiting: deque[Future[U]] = deque(pool.submit(function, item) for item in first)
+        del first
         try:
             for item in source:
                 waiting.append(pool.submit(function, item))
-                if len(waiting) > threads + 1:
+                if len(waiting) > most:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

@@ -85,10 +85,18 @@ def _score(columns, values, dense, W, scores_out):
         for c in range(width):
             scores_out[c] += v0 * w0[c]
         k += 1
-    for j in range(n_dense):
+    j = 0
+    while j + 4 <= n_dense:
+        w0, w1, w2, w3 = W[first + j], W[first + j + 1], W[first + j + 2], W[first + j + 3]
+        v0, v1, v2, v3 = dense[j], dense[j + 1], dense[j + 2], dense[j + 3]
+        for c in range(width):
+            scores_out[c] += v0 * w0[c] + v1 * w1[c] + v2 * w2[c] + v3 * w3[c]
+        j += 4
+    while j < n_dense:
         w0, v0 = W[first + j], dense[j]
         for c in range(width):
             scores_out[c] += v0 * w0[c]
+        j += 1
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -253,7 +261,7 @@ def _put_columns(matrix, columns, matrix_out):
 @njit(cache=True, nogil=True)
 def _sweep(features, signs, squares, costs, order, loss, idle, alpha_out, W_out, spread_out, useful_out):
     """One pass over the documents `order`; spread_out gets each label's range of projected gradients."""
-    indptr, columns, values, dense = features
+    indptr, columns, values, dense, rows = features
     width = W_out.shape[1]
     scores = np.empty(width, np.float32)
     steps = np.empty(width, np.float32)
@@ -261,7 +269,7 @@ def _sweep(features, signs, squares, costs, order, loss, idle, alpha_out, W_out,
     highest = np.zeros(width, np.float32)
     for at in range(order.size):
         i = order[at]
-        cols, vals, den = columns[indptr[i] : indptr[i + 1]], values[indptr[i] : indptr[i + 1]], dense[i]
+        cols, vals, den = columns[indptr[i] : indptr[i + 1]], values[indptr[i] : indptr[i + 1]], dense[rows[i]]
         _score(cols, vals, den, W_out, scores)
         if loss == LOGISTIC:
             useful = _logistic_steps(scores, signs[i], squares[i], costs[i], alpha_out[i], steps, lowest, highest)
@@ -290,8 +298,9 @@ def solve_block(features, signs, costs, loss, stop, seed, alpha_out, W_out):
 
     Parameters
     ----------
-    features : (indptr, columns, values, dense)
-        Sparse rows over local features, as `gather_rows` gives them, and (n_docs, n_dense) float32 beside them.
+    features : (indptr, columns, values, dense, rows)
+        Sparse rows over local features, as `gather_rows` gives them; (n, n_dense) float32 beside them, of which those
+        of the documents are `rows`: they are long, so they are not copied together.
     signs : (n_docs, n_labels) int8, above 0 where the document has the label, below 0 where it has not; 0 takes no part
         and fills the block up to a multiple of `LANES`, which leaves no remainder to the vector loops
     costs : (n_docs, 2) float32, of a violation as a positive and as a negative document
@@ -306,7 +315,7 @@ def solve_block(features, signs, costs, loss, stop, seed, alpha_out, W_out):
     -------
     n_sweeps : the number of passes over the documents
     """
-    indptr, _, values, dense = features
+    indptr, _, values, dense, rows = features
     tolerance, max_sweeps = stop
     n_docs, n_labels = signs.shape
     squares = np.zeros(n_docs, np.float32)
@@ -315,7 +324,7 @@ def solve_block(features, signs, costs, loss, stop, seed, alpha_out, W_out):
         for k in range(indptr[i], indptr[i + 1]):
             total += values[k] * values[k]
         for j in range(dense.shape[1]):
-            total += dense[i, j] * dense[i, j]
+            total += dense[rows[i], j] * dense[rows[i], j]
         squares[i] = total
     state = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
     order = np.arange(n_docs)

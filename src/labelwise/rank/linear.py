@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.config import RankerConfig
-from labelwise.engine.threads import MemoryBudget, map_in_order
+from labelwise.engine.threads import MemoryBudget, available_cores, map_in_order
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
 from labelwise.kernels.solver import HINGE, LANES, LOGISTIC, SQUARED_HINGE, gather_rows, solve_block
@@ -29,6 +29,7 @@ _NEGATIVES = ("teacher", "matcher", "both")
 BLOCK_WIDTH = 64
 MOST_TOGETHER = 2 * BLOCK_WIDTH
 LEAST_BUDGET = 1 << 26
+"""Bytes of work in progress that are always allowed, and as many again for every thread after the second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +95,8 @@ class LevelTrainer:
         ----------
         Y : (n_docs, n_children) which children, labels or nodes, a document has
         parents : (n_children,) the parent of each child
-        budget : bytes that pieces of work in progress may take together; as much as the features do, if not given
+        budget : bytes that pieces of work in progress may take together; as much as the sparse features do, or what
+            keeps all threads at work, if not given
         document_costs : (n_docs,) factors of the cost, 1 for all if not given
         """
         if document_costs is not None:
@@ -104,7 +106,11 @@ class LevelTrainer:
                 raise DataError("document costs must be numbers above 0; leave out documents that should not count")
         self.features, self.Y, self.parents, self.config = features, Y, parents, _checked(config)
         self.seed, self.threads = seed, threads
-        self.budget = MemoryBudget(budget or max(LEAST_BUDGET, features.indices.nbytes + features.data.nbytes))
+        if budget is None:
+            # Pieces with the matcher's negatives hold a third of all documents each: half of the cores would wait.
+            enough = LEAST_BUDGET * max(1, (threads or available_cores()) - 1)
+            budget = max(enough, features.indices.nbytes + features.data.nbytes)
+        self.budget = MemoryBudget(budget)
         self.n_parents = int(parents.max(initial=-1)) + 1
         order = np.argsort(parents, kind="stable")
         self.child_indptr = np.concatenate(([0], np.cumsum(np.bincount(parents, minlength=self.n_parents)))).astype(
@@ -181,9 +187,9 @@ class LevelTrainer:
 
             # The largest first, so that no thread is left alone with one at the end.
             order = np.argsort([-sizes[piece.parent] * (piece.last - piece.first) for piece in pieces], kind="stable")
-            solved = dict(
-                zip(order.tolist(), map_in_order(work, [pieces[i] for i in order], self.threads), strict=True)
-            )
+            # All of them are kept, so none has to wait for those before it.
+            results = map_in_order(work, [pieces[i] for i in order], self.threads, ahead=len(pieces))
+            solved = dict(zip(order.tolist(), results, strict=True))
         parts: list[list[PrunedBlock]] = [[] for _ in range(self.n_parents)]
         for i, piece in enumerate(pieces):
             parts[piece.parent].append(solved.pop(i))
@@ -204,11 +210,8 @@ class LevelTrainer:
         n_dense = self.features.dense.shape[1]
         nnz = int((self.features.indptr[rows + 1] - self.features.indptr[rows]).sum())
         n_local = min(nnz, self.features.n_features)
-        with self.budget.hold(
-            8 * nnz + 4 * width * (n_local + n_dense) + 5 * width * len(rows) + 4 * n_dense * len(rows)
-        ):
+        with self.budget.hold(8 * nnz + 4 * width * (n_local + n_dense) + 5 * width * len(rows)):
             *sparse, features = self._gather(rows)
-            dense = self.features.dense[rows]
             if signs is None:
                 signs = np.zeros((len(rows), width), np.int8)
                 signs[:, :n_children] = -1
@@ -225,7 +228,7 @@ class LevelTrainer:
             seed = (self.seed * 1_000_003 + piece.parent) * 1_000_003 + piece.first + 1
             for n in dict.fromkeys((n_teacher, len(rows))):
                 if n:
-                    part = (sparse[0][: n + 1], sparse[1], sparse[2], dense[:n])
+                    part = (sparse[0][: n + 1], sparse[1], sparse[2], self.features.dense, rows[:n])
                     sweeps = config.max_sweeps if n == n_teacher else config.matcher_sweeps
                     stop = (np.float32(config.tolerance), sweeps)
                     solve_block(part, signs[:n], costs[:n], _LOSSES[config.loss], stop, seed % (1 << 62), alpha[:n], W)
