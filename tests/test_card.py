@@ -147,8 +147,8 @@ def test_a_model_of_features_and_one_without_a_report():
     assert "trained on" not in render_card(model)
 
 
-@pytest.mark.parametrize("kind", ["split", "tenth"])
-def test_both_kinds_of_validation_are_told(kind):
+@pytest.mark.parametrize("kind", ["split", "tenth", "part"])
+def test_all_kinds_of_validation_are_told(kind):
     model = fitted()
     model.report_["validation"] = {"kind": kind, "documents": 60, "scores": {"P@1": 1.0}, "calibration_error": None}
     card = render_card(model)

@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from labelwise import generate_shop, precision_at_k, split_validation
 from labelwise.calibrate import Calibrator
-from labelwise.errors import DataError
+from labelwise.config import LinearTreeConfig
+from labelwise.errors import DataError, UsageError
 from labelwise.metrics import calibration_error
 from labelwise.model import LinearTree
-from labelwise.validation import read_documents, validate
+from labelwise.validation import fit_calibrated, read_documents, validate
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +34,29 @@ def test_scores_and_the_calibration(model, parts):
     assert found.reason is None
     want = LinearTree.calibrate(LinearTree().fit(parts[0].texts, parts[0].Y, label_names=parts[0].labels), parts[1])
     assert found.calibrator.to_dict() == want.calibrator_.to_dict()
+
+
+def test_a_model_of_all_documents_with_the_curve_of_one_that_lacked_some(parts):
+    train = parts[0]
+    rest, aside = split_validation(train, 0.2, seed=LinearTreeConfig().seed)
+    want = validate(LinearTree().fit(rest.texts, rest.Y, label_names=rest.labels), aside)
+    whole = LinearTree().fit(train.texts, train.Y, label_names=train.labels)
+    whole.calibrator_ = want.calibrator
+    found = fit_calibrated(LinearTreeConfig(), train, hold_out=0.2)
+    assert list(found.predict(parts[1].texts)) == list(whole.predict(parts[1].texts))
+    assert found.report_["validation"] == {"kind": "part", "share": 0.2, **want.to_dict()}
+
+
+def test_nothing_is_held_out_where_that_would_teach_nothing(parts):
+    n_docs = len(parts[0])
+    own = {"Y": sp.csr_array(sp.eye_array(n_docs, dtype=np.float32)), "labels": [str(row) for row in range(n_docs)]}
+    alone = replace(parts[0], **own, label_texts=None)
+    for data, hold_out in ((parts[0], 0.0), (parts[0], 49 / n_docs), (alone, 0.2)):
+        model = fit_calibrated(LinearTreeConfig(), data, hold_out=hold_out)
+        assert model.calibrator_ is None
+        assert "validation" not in model.report_
+    with pytest.raises(UsageError, match=r"hold_out is 1; it must be a share"):
+        fit_calibrated(LinearTreeConfig(), parts[0], hold_out=1)
 
 
 def test_no_document_is_judged_by_its_own_curve(model, parts):

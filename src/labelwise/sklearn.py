@@ -35,9 +35,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from labelwise.base import Model
-from labelwise.calibrate import MIN_DOCUMENTS
 from labelwise.config import EnsembleConfig, LinearTreeConfig, Rule, XTransformerConfig
-from labelwise.data import Dataset, split_validation
+from labelwise.data import Dataset
 from labelwise.errors import UsageError, need
 from labelwise.presets import load_preset
 from labelwise.types import OnEvent
@@ -108,33 +107,12 @@ class LinearTreeClassifier(LabelwiseClassifier):
         self.run_dir, self.on_event, self.random_state, self.n_jobs = run_dir, on_event, random_state, n_jobs
 
     def _fit_model(self, documents: Any, targets: Targets) -> Model:
-        from labelwise.model import LinearTree
-        from labelwise.validation import read_documents, validate
-
-        config = self._config(LinearTreeConfig)
-        if not 0 <= self.hold_out < 1:
-            raise UsageError(f"hold_out is {self.hold_out}; it must be a share between 0 and 1")
-
-        def fitted(dataset: Dataset) -> LinearTree:
-            return LinearTree(config).fit(
-                read_documents(dataset),
-                dataset.Y,
-                label_names=dataset.labels,
-                run_dir=self.run_dir,
-                on_event=self.on_event,
-            )
+        from labelwise.validation import fit_calibrated
 
         kind = "texts" if isinstance(documents, list) else "features"
         train = Dataset(Y=targets.Y, labels=targets.names, **{kind: documents})
-        measured = None
-        if self.hold_out > 0 and len(train) * self.hold_out >= MIN_DOCUMENTS:
-            rest, aside = split_validation(train, self.hold_out, seed=config.seed)
-            measured = validate(fitted(rest), aside, on_event=self.on_event)
-        model = fitted(train)
-        if measured is not None:
-            model.calibrator_ = measured.calibrator
-            model.report_["validation"] = {"kind": "tenth", **measured.to_dict()}
-        return model
+        config = self._config(LinearTreeConfig)
+        return fit_calibrated(config, train, hold_out=self.hold_out, run_dir=self.run_dir, on_event=self.on_event)
 
 
 class XTransformerClassifier(LabelwiseClassifier):

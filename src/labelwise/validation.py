@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
-from typing import Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelwise.base import CALIBRATED_ON, Model
-from labelwise.calibrate import Calibrator
-from labelwise.data import Dataset
-from labelwise.errors import DataError
+from labelwise.calibrate import MIN_DOCUMENTS, Calibrator
+from labelwise.config import LinearTreeConfig
+from labelwise.data import Dataset, split_validation
+from labelwise.errors import DataError, UsageError
 from labelwise.metrics import calibration_error, ndcg_at_k, precision_at_k
 from labelwise.types import Csr, OnEvent
+
+if TYPE_CHECKING:
+    from labelwise.model import LinearTree
 
 KS = (1, 3, 5)
 
@@ -46,6 +52,37 @@ def validate(model: Model, dataset: Dataset, *, on_event: OnEvent | None = None)
     known = dataset.with_labels(model.labels_)
     found = model.predict(model.inputs(known), top_k=CALIBRATED_ON, on_event=on_event)
     return measure(found.matrix, known.Y)
+
+
+def fit_calibrated(
+    config: LinearTreeConfig,
+    train: Dataset,
+    *,
+    hold_out: float,
+    run_dir: Path | str | None = None,
+    on_event: OnEvent | None = None,
+) -> LinearTree:
+    """A linear model of all documents, calibrated by one that was trained without some; not with too few or none."""
+    from labelwise.model import LinearTree
+
+    if not 0 <= hold_out < 1:
+        raise UsageError(f"hold_out is {hold_out}; it must be a share between 0 and 1")
+
+    def fitted(documents: Dataset) -> LinearTree:
+        options: dict[str, Any] = {"run_dir": run_dir, "on_event": on_event}
+        return LinearTree(config).fit(read_documents(documents), documents.Y, label_names=documents.labels, **options)
+
+    measured, parts = None, None
+    if hold_out > 0 and len(train) * hold_out >= MIN_DOCUMENTS:
+        with contextlib.suppress(DataError):  # every document may be the only one with some label
+            parts = split_validation(train, hold_out, seed=config.seed)
+    if parts is not None and len(parts[1]) >= MIN_DOCUMENTS:  # rare labels may have kept most of them
+        measured = validate(fitted(parts[0]), parts[1], on_event=on_event)
+    model = fitted(train)
+    if measured is not None:
+        model.calibrator_ = measured.calibrator
+        model.report_["validation"] = {"kind": "part", "share": hold_out, **measured.to_dict()}
+    return model
 
 
 def measure(Y_pred: Csr, Y: Csr) -> Validation:
