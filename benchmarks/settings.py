@@ -19,6 +19,9 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epochs", type=float)
     parser.add_argument("--steps", type=int, help="of fine-tuning, instead of epochs")
     parser.add_argument("--beam", type=int, help="clusters that are searched, instead of the preset's")
+    parser.add_argument("--max-leaf", type=int, help="most labels of a cluster, instead of the preset's")
+    parser.add_argument("--ngrams", type=int, help="longest n-grams of words in tf-idf, instead of the preset's")
+    parser.add_argument("--min-df", type=int, help="drop terms of tf-idf in fewer documents, instead of the preset's")
     parser.add_argument("--precision", choices=("fp32", "bf16", "fp16"), help="of fine-tuning, instead of the best one")
 
 
@@ -26,12 +29,19 @@ def neural_settings(options: argparse.Namespace, data: str) -> dict[str, Any]:
     """The same as changes to a preset, for `load_preset`; what is not given stays as the preset has it."""
     encoder = {"max_length": options.max_length or LENGTHS.get(data, 128)}
     matcher = {"epochs": options.epochs, "steps": options.steps, "precision": options.precision}
+    ngrams = None if options.ngrams is None else (1, options.ngrams)
     return {
         "encoder": encoder,
-        "matcher": {name: value for name, value in matcher.items() if value is not None},
+        "matcher": _given(matcher),
+        "index": _given({"max_leaf": options.max_leaf}),
+        "tfidf": _given({"ngram_range": ngrams, "min_df": options.min_df}),
         "dense_weight": options.dense_weight,
         "combine": options.combine,
         "matcher_weight": options.matcher_weight,
         "calibrate": not options.uncalibrated,
         "beam": options.beam,
     }
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

@@ -167,6 +167,12 @@ def test_table_5_with_tiny_encoders(script, shop, tmp_path):
     assert len(found["tests"]) == 9
     assert {answer["answer"] for answer in found["answers"]}.isdisjoint({"not run"})
     assert out.count("undecided") + out.count("**yes") + out.count("**no") >= 3
+    # Rows 2 to 9 of models that share an encoder; E is the Ensemble of the same.
+    out = script("table5", shop, *options, "--rows", "2,5,9,E", "--shared", "--json", tmp_path / "out.json")
+    shared = json.loads((tmp_path / "out.json").read_text())["rows"]
+    assert [row["name"] for row in shared] == ["2", "5", "9", "E"]
+    assert all(row["run"] for row in shared)
+    assert len(list((tmp_path / "run" / "stages").glob("nine-*"))) == 1
 
 
 @pytest.mark.slow
@@ -176,8 +182,7 @@ def test_the_ensemble_of_encoders_that_were_trained_side_by_side(script, shop, t
     for name, folder in folders.items():
         assert script("ensemble", shop, "--encoders", f"{name}={folder}", *options, "--fit-only") == ""
     names = ",".join(f"{name}={folder}" for name, folder in folders.items())
-    files = ("--json", tmp_path / "out.json", "--lists", tmp_path / "lists")
-    out = script("ensemble", shop, "--encoders", names, *options, *files)
+    out = script("ensemble", shop, "--encoders", names, *options, "--json", tmp_path / "out.json")
     found = json.loads((tmp_path / "out.json").read_text())
     rows = {row["name"]: row for row in found["rows"]}
     kinds = ("pifa-tfidf", "pifa-neural", "text-emb")
@@ -188,16 +193,22 @@ def test_the_ensemble_of_encoders_that_were_trained_side_by_side(script, shop, t
     assert len(found["members"]) == 6
     assert sum(member["weight"] for member in found["members"]) == pytest.approx(1)
     assert len(found["tests"]) == 5
-    lists = storage.load(tmp_path / "lists" / "pifa-tfidf-bert", kind="lists").matrices
+    (kept,) = (tmp_path / "run" / "stages").glob("nine-*")
+    lists = storage.load(kept / "result", kind="nine").matrices
     train = load_dataset(shop, "train").take(np.arange(200))
     test = load_dataset(shop, "test").with_labels(train.labels)
-    listed = precision_at_k(test.Y[:, : len(train.labels)], lists["test"], k=1)
+    listed = precision_at_k(test.Y[:, : len(train.labels)], lists["test/pifa-tfidf/bert"], k=1)
     assert rows["pifa-tfidf, bert"]["scores"]["P@1"]["value"] == pytest.approx(listed)
-    assert lists["held"].shape[1] == lists["test"].shape[1]
+    assert lists["held/pifa-tfidf/bert"].shape[1] == lists["test/pifa-tfidf/bert"].shape[1]
     over = rows["Ensemble"]["over_parabel"]["P@1"]["percent"]
     values = [rows[name]["scores"]["P@1"]["value"] for name in ("Ensemble", "parabel")]
     assert over == pytest.approx(100 * (values[0] / values[1] - 1))
     assert f"{over:+.1f} %" in cells(out, "Ensemble")
+    # Table 3 shows the same Ensemble and its members, trained no more.
+    three = script("table3", shop, "--encoders", names, *options, "--linear", "parabel")
+    shown = cells(out, "Ensemble")[1:4], cells(out, "pifa-neural, mpnet")[1:4]
+    assert (cells(three, "X-Transformer, ensemble of 6")[1:4], cells(three, "X-Transformer, mpnet")[1:4]) == shown
+    assert cells(three, "fine-tuned mpnet ⊕ tf-idf + Parabel")[1] != "not run"
 
 
 def test_questions_are_answered_by_intervals(paper):

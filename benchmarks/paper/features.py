@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from common import TOP_K, Bench, Row
 from encoders import EncoderChoice
 
-from labelwise.base import load_model
 from labelwise.config import EncoderConfig
 from labelwise.features.tfidf import Tfidf
 from labelwise.index.embed import unit_rows
@@ -18,7 +17,11 @@ from labelwise.model import LinearTree
 from labelwise.predictions import Predictions
 from labelwise.presets import load_linear_preset
 from labelwise.systems.measure import Clock, Costs
+from labelwise.systems.system import System
 from labelwise.types import Csr
+
+if TYPE_CHECKING:
+    from labelwise.features.encoder import Encoder
 
 
 def pretrained_row(bench: Bench, encoder: EncoderChoice, length: int) -> Row:
@@ -39,21 +42,20 @@ def pretrained_row(bench: Bench, encoder: EncoderChoice, length: int) -> Row:
     return bench.special(name, {"encoder": config, **identity(bench)}, compute)
 
 
-def tuned_row(bench: Bench, encoder: EncoderChoice, model: Path | None, system: Any) -> Row:
-    """Parabel on the embeddings of a fine-tuned encoder beside tf-idf."""
+def tuned_row(bench: Bench, encoder: EncoderChoice, tuned: Callable[[], Encoder] | None, system: System | None) -> Row:
+    """Parabel on the embeddings of a fine-tuned encoder beside tf-idf; `tuned` gives the encoder of a system."""
     name = f"fine-tuned {encoder.name} ⊕ tf-idf + Parabel"
-    if model is None:
+    if tuned is None or system is None:
         return Row(name, note=f"not run: {encoder.missing or 'X-Transformer, whose encoder it takes, failed'}")
 
     def compute() -> tuple[Predictions, Costs]:
-        clock = Clock()
-        tuned: Any = load_model(model)
+        clock, reader = Clock(), tuned()
         train, test = bench.splits.train.texts or [], bench.splits.test.texts or []
         tfidf = Tfidf()
         parts = []
         for X, texts in ((tfidf.fit_transform(train), train), (tfidf.transform(test), test)):
             # Both of length one, then again, as the paper's code joins them.
-            parts.append(Csr(sp.hstack([X, dense(embed(tuned.matcher_.encoder_, texts))], format="csr") * 0.5**0.5))
+            parts.append(Csr(sp.hstack([X, dense(embed(reader, texts))], format="csr") * 0.5**0.5))
         return parabel(bench, parts, clock)
 
     return bench.special(name, {**system.identity(bench.splits), **identity(bench)}, compute)

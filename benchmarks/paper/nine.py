@@ -1,24 +1,47 @@
-"""The nine models of the paper's ensemble: three label embeddings with each of three encoders."""
+"""The nine models of the paper's ensemble: three label embeddings with each of three encoders.
+
+Either trained by themselves, as in the paper (`nine_rows`), or as labelwise's Ensemble, which fine-tunes an encoder
+once for its three trees and learns weights on held-out documents (`Nine`). What the Ensemble and each of its members
+say of the test documents is one stage of the run directory: all tables share it, and can be made again without a GPU.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
+from typing import Any, Self
 
-from common import Bench, Row
+from common import TOP_K, Bench, Row
 from encoders import EncoderChoice
+from output import say, tell
 
-from labelwise.systems.system import System
+from labelwise import storage
+from labelwise.config import XTransformerConfig
+from labelwise.ensemble import Ensemble
+from labelwise.parts.reading import Reading
+from labelwise.predictions import Predictions
+from labelwise.systems.measure import Clock, Costs
+from labelwise.systems.splits import Splits
+from labelwise.systems.system import System, fit_model
+from labelwise.types import Csr
 
 LABEL_EMBEDDINGS = ("pifa-tfidf", "pifa-neural", "text-emb")
+_KIND = "nine"
+_ENSEMBLE = "ensemble"
+
+
+# ---------------------------------------------------------------------- trained by themselves
 
 
 def member_row(bench: Bench, label_embedding: str, encoder: EncoderChoice) -> Row:
     """One of the nine, with tf-idf and neural features in the ranker, TFN and MAN."""
-    name = f"{label_embedding}, {encoder.name}"
+    system = member_system(bench, label_embedding, encoder)
     if encoder.missing is not None:
-        return Row(name, note=f"not run: {encoder.missing}")
-    return bench.row(member_system(bench, label_embedding, encoder))[0]
+        return Row(system.name, note=f"not run: {encoder.missing}")
+    return bench.row(system)[0]
 
 
 def member_system(bench: Bench, label_embedding: str, encoder: EncoderChoice) -> System:
@@ -27,18 +50,125 @@ def member_system(bench: Bench, label_embedding: str, encoder: EncoderChoice) ->
     return bench.neural(f"{label_embedding}, {encoder.name}", encoder, **settings)
 
 
-def ensemble_row(bench: Bench, name: str, encoders: Sequence[EncoderChoice], **columns: str) -> Row:
-    """All nine as labelwise's Ensemble: an encoder is fine-tuned once for its three trees, weights are learnt."""
-    missing = [encoder.missing for encoder in encoders if encoder.missing is not None]
-    if missing:
-        return Row(name, columns, note=f"not run: {missing[0]}")
-    members = [member_system(bench, kind, encoder) for encoder in encoders for kind in LABEL_EMBEDDINGS]
-    return bench.row(bench.ensemble(name, members), **columns)[0]
-
-
 def nine_rows(
     bench: Bench, encoders: Sequence[EncoderChoice], kinds: Sequence[str] = LABEL_EMBEDDINGS
 ) -> dict[tuple[str, str], Row]:
     """All of them, or some, by label embedding and name of the encoder."""
     pairs = product(encoders, kinds)  # an encoder at a time: its tokens and embeddings are shared
     return {(kind, encoder.name): member_row(bench, kind, encoder) for encoder, kind in pairs}
+
+
+# ---------------------------------------------------------------------- as one Ensemble
+
+
+def nine_system(bench: Bench, encoders: Sequence[EncoderChoice], **settings: Any) -> System:
+    """All of them as labelwise's Ensemble."""
+    members = [member_system(bench, kind, encoder) for encoder in encoders for kind in LABEL_EMBEDDINGS]
+    return bench.ensemble(f"X-Transformer, ensemble of {len(members)}", members, **settings)
+
+
+def fit_nine(bench: Bench, system: System) -> tuple[Ensemble, Costs]:
+    """The trained Ensemble, and what it took, found stages included."""
+    clock = Clock(tell)
+    model = fit_model(system.config, bench.splits, run_dir=bench.run.path, on_event=clock.on_event)
+    assert isinstance(model, Ensemble)
+    costs = clock.costs()
+    say(f"fitted in {costs.train_s:.1f} s ({costs.train_cpu_s:.1f} CPU s), of which {costs.found_s:.1f} s before")
+    return model, costs
+
+
+@dataclass(frozen=True, eq=False)
+class Nine:
+    """What an Ensemble and each of its members say of the test documents."""
+
+    members: dict[tuple[str, str], Csr]
+    """By label embedding and encoder's name: (n_test, n_labels) probabilities of the best labels."""
+    held: dict[tuple[str, str], Csr]
+    """The same of the held-out documents, before the rankers learnt from them; scores, not probabilities."""
+    answer: Csr
+    """(n_test, n_labels) the Ensemble's own."""
+    report: dict[str, Any]
+    """Rule, weights, what held-out documents say, costs."""
+
+    @classmethod
+    def find(cls, bench: Bench, encoders: Sequence[EncoderChoice], **settings: Any) -> Self:
+        """Train the Ensemble and predict, or find what an earlier run left."""
+        system = nine_system(bench, encoders, **settings)
+        inputs = {**system.identity(bench.splits), "names": [encoder.name for encoder in encoders], "top_k": TOP_K}
+        say(f"{system.name} …")
+        return bench.run.stage(
+            _KIND,
+            inputs=inputs,
+            compute=lambda: cls._make(bench, system, [encoder.name for encoder in encoders]),
+            save=cls.save,
+            load=cls.load,
+        )
+
+    @classmethod
+    def _make(cls, bench: Bench, system: System, names: Sequence[str]) -> Self:
+        model, costs = fit_nine(bench, system)
+        begun, test = time.perf_counter(), bench.splits.test
+        reading = Reading(test.texts, threads=bench.options.threads, on_event=tell)
+        by_folder = {member.settings["encoder"]["name"]: name for member, name in _named(system, names)}
+        members, held = {}, {}
+        for member in model.members_:
+            assert isinstance(member.config, XTransformerConfig)
+            pair = member.config.label_embedding, by_folder[member.config.encoder.name]
+            scores = member.scores(reading, TOP_K)
+            if member.calibrator_ is not None:
+                scores = member.calibrator_.transform_matrix(scores)
+            members[pair] = scores
+            if getattr(member, "held_", None) is not None:
+                held[pair] = member.held_
+        answer = model.scores(reading, TOP_K)
+        seconds = time.perf_counter() - begun
+        say(f"{len(test):,} test documents in {seconds:.1f} s")
+        report = {
+            "rule": model.rule_,
+            "over": model.over_,
+            "members": model.report_["members"],
+            "validation": model.report_.get("validation", {}).get("scores"),
+            "fit_s": costs.train_s,
+            "fit_cpu_s": costs.train_cpu_s,
+            "predict_s": seconds,
+        }
+        return cls(members, held, answer, report)
+
+    def save(self, path: Path) -> None:
+        """Write a folder that `load` reads."""
+        parts = {f"test/{'/'.join(pair)}": found for pair, found in self.members.items()}
+        parts |= {f"held/{'/'.join(pair)}": found for pair, found in self.held.items()}
+        storage.save(path, kind=_KIND, config=self.report, matrices={**parts, _ENSEMBLE: self.answer})
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what `save` wrote."""
+        saved = storage.load(path, kind=_KIND)
+        parts: dict[str, dict[tuple[str, str], Csr]] = {"test": {}, "held": {}}
+        for name, matrix in saved.matrices.items():
+            if name != _ENSEMBLE:
+                what, kind, encoder = name.split("/", 2)
+                parts[what][kind, encoder] = matrix
+        return cls(parts["test"], parts["held"], saved.matrices[_ENSEMBLE], saved.config)
+
+    def rows(self, bench: Bench) -> dict[tuple[str, str], Row]:
+        """The members, judged."""
+        return {pair: bench.judged(", ".join(pair), _laid(bench.splits, found)) for pair, found in self.members.items()}
+
+    def row(self, bench: Bench, name: str, **columns: str) -> Row:
+        """The Ensemble, judged."""
+        return bench.judged(name, _laid(bench.splits, self.answer), self.costs, **columns)
+
+    @property
+    def costs(self) -> Costs:
+        """What training all of them took."""
+        return Costs(train_s=self.report["fit_s"], train_cpu_s=self.report["fit_cpu_s"])
+
+
+def _laid(splits: Splits, found: Csr) -> Predictions:
+    """Lists over the labels of the test documents."""
+    return Predictions(found, splits.train.labels, splits.test.ids).with_labels(splits.test.labels)
+
+
+def _named(system: System, names: Sequence[str]) -> list[tuple[System, str]]:
+    return list(zip(system.members, (name for name in names for _ in LABEL_EMBEDDINGS), strict=True))

@@ -3,25 +3,34 @@
     python benchmarks/paper/table3.py DATA [--encoders minilm,gte-small=DIR,mpnet=DIR] [--run-dir DIR] [--json FILE]
 
 The upper rows are linear systems as labelwise has them (presets); then Parabel on the last encoder's pretrained
-embeddings, on tf-idf, and on the fine-tuned embeddings beside tf-idf; then X-Transformer by itself with each encoder
+embeddings, on tf-idf, and on the fine-tuned embeddings beside tf-idf; then X-Transformer with each encoder
 (pifa-neural, as the preset says), and the ensemble of nine (three label embeddings with each of three encoders): as
-labelwise's Ensemble, which fine-tunes an encoder once for its three trees and learns weights on held-out documents, or,
-with --ensemble lists, the lists of nine models trained by themselves, combined by --rule as in the paper. Encoders are
-sentence encoders tuned contrastively where encoders.toml says so: their rows are not the paper's. Intervals are 95 %,
-bootstrap over the test documents; the last columns are the improvement over Parabel in percent, with the interval of
-the paired bootstrap.
+labelwise's Ensemble, which fine-tunes an encoder once for its three trees and learns weights on held-out documents (the
+rows of single models are then its members), or, with --ensemble lists, nine models trained by themselves, their lists
+combined by --rule as in the paper. Encoders are sentence encoders tuned contrastively where encoders.toml says so:
+their rows are not the paper's. Intervals are 95 %, bootstrap over the test documents; the last columns are the
+improvement over Parabel in percent, with the interval of the paired bootstrap.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from common import Bench, Row, combine_rows, parser_of, relative, run_script
-from encoders import choose_encoders
+from encoders import EncoderChoice, choose_encoders
 from features import pretrained_row, tuned_row
-from nine import LABEL_EMBEDDINGS, ensemble_row, nine_rows
+from nine import LABEL_EMBEDDINGS, Nine, fit_nine, nine_rows, nine_system
 from output import figure, finish, markdown
 from settings import neural_settings
+
+from labelwise.base import load_model
+
+if TYPE_CHECKING:
+    from labelwise.features.encoder import Encoder
 
 LINEAR = "dismec,parabel,bonsai,plt,xr-linear,slice"
 
@@ -84,27 +93,60 @@ def table(bench: Bench) -> list[Row]:
     same = next((row for row in rows if row.name == "parabel"), None)
     if same is not None:
         same.note = "this is also the paper's tf-idf + Parabel: there is one implementation here"
-    singles, model, system = [], None, None
+    whole = options.ensemble == "model" and all(encoder.missing is None for encoder in encoders)
+    rows += members_of_one(bench, encoders) if whole else by_themselves(bench, encoders)
+    return rows
+
+
+def members_of_one(bench: Bench, encoders: Sequence[EncoderChoice]) -> list[Row]:
+    """labelwise's Ensemble, and those of its members that have the preset's label embedding."""
+    nine, last = Nine.find(bench, encoders), encoders[-1]
+    kind = bench.neural(last.name, last).config.label_embedding
+    of_last = nine_system(bench, [last])  # found in the run directory: the encoder was fine-tuned there
+
+    def tuned() -> Encoder:
+        return fit_nine(bench, of_last)[0].members_[0].matcher_.encoder_
+
+    rows = [tuned_row(bench, last, tuned, of_last)]
+    found = nine.rows(bench)
+    for encoder in encoders:
+        row = found[kind, encoder.name]
+        rows.append(replace(row, name=f"X-Transformer, {encoder.name}", columns={"encoder": encoder.about}))
+    return [*rows, nine.row(bench, whole_name(encoders))]
+
+
+def by_themselves(bench: Bench, encoders: Sequence[EncoderChoice]) -> list[Row]:
+    """Models that are trained by themselves, and the lists of all of them, if they are wanted, as one."""
+    options, last = bench.options, encoders[-1]
+    singles, kind, tuned, system = [], "", None, None
     for encoder in encoders:
         name = f"X-Transformer, {encoder.name}"
         if encoder.missing is not None:
             singles.append(Row(name, note=f"not run: {encoder.missing}"))
             continue
         system = bench.neural(name, encoder)
+        kind = system.config.label_embedding
         row, outcome = bench.row(system, keep_model=encoder == last, encoder=encoder.about)
         singles.append(row)
-        if encoder == last and outcome is not None:
-            model = outcome.model
-    rows.append(tuned_row(bench, last, model, system))
-    rows += singles
-    if options.ensemble == "model":
-        rows.append(ensemble_row(bench, f"X-Transformer, ensemble of {3 * len(encoders)}", encoders))
-    elif options.ensemble == "lists":
-        known = "pifa-neural" if system is None else system.config.label_embedding
-        others = nine_rows(bench, encoders, [kind for kind in LABEL_EMBEDDINGS if kind != known])
-        members = [*singles, *others.values()]
-        rows.append(combine_rows(bench, f"X-Transformer, ensemble of {len(members)}", members, options.rule))
+        if encoder == last and outcome is not None and outcome.model is not None:
+            tuned = partial(_encoder_of, outcome.model)
+    rows = [tuned_row(bench, last, tuned, system), *singles]
+    if options.ensemble == "lists":
+        others = nine_rows(bench, encoders, [other for other in LABEL_EMBEDDINGS if other != kind])
+        rows.append(combine_rows(bench, whole_name(encoders), [*singles, *others.values()], options.rule))
+    elif options.ensemble == "model":
+        missing = next(encoder.missing for encoder in encoders if encoder.missing is not None)
+        rows.append(Row(whole_name(encoders), note=f"not run: {missing}"))
     return rows
+
+
+def whole_name(encoders: Sequence[EncoderChoice]) -> str:
+    return f"X-Transformer, ensemble of {len(LABEL_EMBEDDINGS) * len(encoders)}"
+
+
+def _encoder_of(model: Path) -> Encoder:
+    loaded: Any = load_model(model)
+    return loaded.matcher_.encoder_
 
 
 def improvements(row: Row, anchor: Row | None, metrics: list[str]) -> dict[str, Any] | None:

@@ -8,7 +8,8 @@ single models by --rule (the paper: rank_average). P and R at 1, 3, 5 with 95 % 
 against the one above it; and the paper's three claims are answered: do neural features help (1 against 0), do
 matcher-aware negatives help (2 against 1), do different label embeddings combine better than different encoders (7
 against 8). One training each: intervals are over test documents. With --seeds N all single models are trained from N
-seeds and the answers are about their means.
+seeds and the answers are about their means. With --shared rows 2 to 9 are made of the members of labelwise's Ensemble,
+which fine-tunes an encoder once for its three label trees: a third of the fine-tuning.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 from common import Bench, Row, combine_rows, parser_of, run_script
 from encoders import EncoderChoice, choose_encoders, known_encoders
-from nine import LABEL_EMBEDDINGS, ensemble_row, nine_rows
+from nine import LABEL_EMBEDDINGS, Nine, nine_rows
 from output import difference, figure, finish, markdown, say
 
 from labelwise.errors import UsageError
@@ -38,6 +39,7 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--rule", default="rank_average", help="how rows 7 to 9 combine their members")
     parser.add_argument("--seeds", type=int, default=1, help="trainings of every single model, from --seed on")
+    parser.add_argument("--shared", action="store_true", help="rows 2 to 9 from models that share an encoder")
     parser.add_argument(
         "--rows", default="0,1,2,3,4,5,6,7,8,9", help="which configurations, by commas; E is labelwise's own Ensemble"
     )
@@ -91,10 +93,11 @@ def table(bench: Bench, encoders: Sequence[EncoderChoice], wanted: Sequence[str]
             rows[number] = ranker_row(bench, number, first, features, negatives)
     needed = {member for number, members in groups.items() if number in wanted for member in members}
     needed |= {pair for number, pair in single.items() if number in wanted}
-    found = {}
-    for encoder in encoders:
+    shared = bench.options.shared and all(encoder.missing is None for encoder in encoders)
+    found = Nine.find(bench, encoders).rows(bench) if shared and needed else {}
+    for encoder in encoders if not shared else ():
         kinds = [kind for kind in LABEL_EMBEDDINGS if (kind, encoder) in needed]
-        found |= {(kind, encoder.name): row for (kind, _), row in nine_rows(bench, [encoder], kinds).items()}
+        found |= nine_rows(bench, [encoder], kinds)
     for number, (kind, encoder) in single.items():
         if number in wanted:
             row = found[kind, encoder.name]
@@ -113,7 +116,10 @@ def table(bench: Bench, encoders: Sequence[EncoderChoice], wanted: Sequence[str]
             rows[number] = combine_rows(bench, number, parts, bench.options.rule, **columns)
     if "E" in wanted:
         columns = described("all", "all, each tuned once", "tf-idf ⊕ neural", "TFN + MAN")
-        rows["E"] = ensemble_row(bench, "E", encoders, **columns)
+        missing = next((encoder.missing for encoder in encoders if encoder.missing is not None), None)
+        rows["E"] = Row("E", columns, note=f"not run: {missing}")
+        if missing is None:
+            rows["E"] = Nine.find(bench, encoders).row(bench, "E", **columns)
     unknown = [number for number in wanted if number not in rows]
     if unknown:
         raise UsageError(f"--rows: there is no row {', '.join(unknown)}; there are 0 to 9 and E")
