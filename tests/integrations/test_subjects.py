@@ -1,0 +1,157 @@
+"""What the Annif backend does that needs no Annif."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelwise import LinearTree
+from labelwise.config import LinearTreeConfig, XTransformerConfig
+from labelwise.errors import StorageError, UsageError
+from labelwise.integrations.subjects import (
+    Documents,
+    configured,
+    fit,
+    most_labels,
+    over_subjects,
+    parsed,
+    scored,
+    share,
+    subject_numbers,
+    threads,
+)
+from labelwise.presets import load_preset
+
+
+@dataclass
+class Subject:
+    uri: str
+    labels: dict | None
+
+
+@dataclass
+class Document:
+    text: str
+    subject_set: list = field(default_factory=list)
+
+
+class Vocabulary(list):
+    """As Annif's index: subjects without names are deprecated and cannot be found."""
+
+    def by_uri(self, uri, warnings=True):
+        return next((number for number, one in enumerate(self) if one.uri == uri and one.labels is not None), None)
+
+
+VOCABULARY = Vocabulary(
+    [Subject("u:cat", {"en": "cat"}), Subject("u:old", None), Subject("u:dog", {"fi": "koira"}), Subject("u:cow", {})]
+)
+CORPUS = [Document("a cat", [0]), Document("a cat, a dog", [2, 0]), Document("nothing"), Document(" ", [0])]
+
+
+def test_documents_without_a_text_or_a_subject_are_left_out_and_all_come_back_from_a_file(tmp_path):
+    documents = Documents.of(iter(CORPUS), VOCABULARY)
+    assert documents == Documents(["a cat", "a cat, a dog"], [["u:cat"], ["u:dog", "u:cat"]])
+    documents = Documents(["line\nbreak  ö", "b"], documents.uris)
+    documents.save(tmp_path / "kept.jsonl")
+    assert Documents.load(tmp_path / "kept.jsonl") == documents
+    (tmp_path / "kept.jsonl").write_text('{"text": "a"}\n')
+    with pytest.raises(StorageError, match="damaged"):
+        Documents.load(tmp_path / "kept.jsonl")
+
+
+def test_labels_are_uris_described_by_their_names():
+    train = Documents(["x", "y"], [["u:dog", "u:cat"], ["u:gone"]]).dataset(VOCABULARY, "en")
+    described = dict(zip(train.labels, train.label_texts, strict=True))
+    assert described == {"u:cat": "cat", "u:dog": "u:dog", "u:gone": "u:gone"}
+    assert [[train.labels[at] for at in train.Y[[row]].indices] for row in range(2)] in (
+        [["u:cat", "u:dog"], ["u:gone"]],
+        [["u:dog", "u:cat"], ["u:gone"]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [("2", 2), ("0.5", 0.5), ("true", True), ("[1, 2]", [1, 2]), ("hinge", "hinge"), ("1\nb = 2", 1), (3, 3), ("", "")],
+)
+def test_values(given, value):
+    assert parsed(given) == value
+    assert type(parsed(given)) is type(value)
+
+
+def test_settings_of_a_project():
+    section = {"name": "Pets", "backend": "labelwise", "vocab": "pets", "language": "en", "limit": "9"}
+    train = Documents(["a cat"], [["u:cat"]]).dataset(VOCABULARY, "en")
+    config, unknown = configured({**section, "n_tres": "3"}, train)
+    assert config == LinearTreeConfig()
+    assert unknown == ["n_tres"]
+    section |= {"preset": "parabel", "n_trees": "2", "ranker.cost": "2", "tfidf.ngram_range": "[1, 2]"}
+    config, unknown = configured(section, train, jobs=3)
+    assert (config.n_trees, config.ranker.cost, config.tfidf.ngram_range, config.threads) == (2, 2.0, (1, 2), 3)
+    assert unknown == []
+    config, _ = configured({"ranker": {"cost": 2, "bias": 0.5}, "ranker.bias": "2", "threads": "4"}, train)  # of TOML
+    assert (config.ranker.cost, config.ranker.bias, config.threads) == (2.0, 2.0, 4)
+    config, _ = configured({"preset": "hybrid"}, train)
+    assert config == load_preset("hybrid")
+    config, _ = configured({"preset": "hybrid", "hold_out": "0.2"}, train)
+    assert isinstance(config, XTransformerConfig)
+    assert config.hold_out == 0.2
+    for wrong, said in (
+        ({"preset": "parable"}, "no preset 'parable'"),
+        ({"n_trees": "many"}, "n_trees is 'many'; it must be a whole number"),
+        ({"ranker.cst": "2"}, "no setting 'cst'"),
+        ({"anker.cost": "2"}, "no setting 'anker'"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            configured(wrong, train)
+
+
+def test_share_limit_and_threads():
+    assert (share({}), share({"hold_out": "0"}), most_labels({"limit": "7"}), most_labels({})) == (0.1, 0.0, 7, 100)
+    assert (threads({}), threads({"threads": "2"})) == (None, 2)
+    for wrong in ("1", "-0.1", "half", "true"):
+        with pytest.raises(UsageError, match="hold_out is"):
+            share({"hold_out": wrong})
+    for wrong in ("0", "2.5", "all", "true"):
+        with pytest.raises(UsageError, match="limit is"):
+            most_labels({"limit": wrong})
+        with pytest.raises(UsageError, match="threads is"):
+            threads({"threads": wrong})
+
+
+def test_scores_lie_between_0_and_1_and_blank_texts_have_none():
+    pairs = [("a white cat", ["u:cat"]), ("a black dog", ["u:dog"]), ("cat and dog", ["u:cat", "u:dog"])] * 8
+    train = Documents(*map(list, zip(*pairs, strict=True))).dataset(VOCABULARY, "en")
+    for combine in ("l3-hinge", "ranker-only"):
+        model = fit(LinearTreeConfig(combine=combine), train, hold_out=0.1)
+        assert isinstance(model, LinearTree)
+        assert model.calibrator_ is None
+        scores = scored(model, ["the dog", "", "the cat"], 1)
+        assert np.diff(scores.indptr[:2]) == 1
+        assert np.all((scores.data >= 0) & (scores.data <= 1))
+        assert scores.toarray()[1].max() == 0
+        best = [train.labels[at] for at in scores.toarray()[[0, 2]].argmax(axis=1)]
+        assert best == ["u:dog", "u:cat"]
+
+
+def test_an_encoder_and_what_it_chose_by_itself(tmp_path):
+    pytest.importorskip("transformers", reason="needs the extra neural")
+    from tests.features.tiny import write_model
+
+    train = Documents(["a cat", "a dog", "cat and dog"] * 4, [["u:cat"], ["u:dog"], ["u:cat", "u:dog"]] * 4)
+    section = {"preset": "hybrid", "encoder.name": str(write_model(tmp_path / "tiny", "bert")), "matcher.device": "cpu"}
+    data = train.dataset(VOCABULARY, "en")
+    config, unknown = configured({**section, "encoder.max_length": "8"}, data)
+    assert (config.encoder.max_length, unknown) == (8, [])
+    model = fit(config, data, hold_out=0.1)
+    assert model.kind == "x-transformer"
+    assert scored(model, ["the dog"], 2).argmax() == data.labels.index("u:dog")
+
+
+def test_scores_over_the_vocabulary_as_it_is_now():
+    numbers = subject_numbers(["u:dog", "u:old", "u:never", "u:cat"], VOCABULARY)
+    assert numbers.tolist() == [2, -1, -1, 0]
+    scores = sp.csr_array(np.array([[0.5, 0.9, 0.4, 0.25], [0, 0.1, 0, 0]], np.float32))
+    found = over_subjects(scores, numbers, len(VOCABULARY))
+    assert found.toarray().tolist() == [[0.25, 0, 0.5, 0], [0, 0, 0, 0]]
+    assert found.nnz == 2
