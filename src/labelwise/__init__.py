@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from labelwise.calibrate import Calibrator as Calibrator
     from labelwise.config import EncoderConfig as EncoderConfig
     from labelwise.config import EnsembleConfig as EnsembleConfig
+    from labelwise.config import GrowingConfig as GrowingConfig
     from labelwise.config import IndexConfig as IndexConfig
     from labelwise.config import LinearTreeConfig as LinearTreeConfig
     from labelwise.config import MatcherConfig as MatcherConfig
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
     from labelwise.features.encoder import Encoder as Encoder
     from labelwise.features.tfidf import Tfidf as Tfidf
     from labelwise.features.tokens import TokenStore as TokenStore
+    from labelwise.growing import NewLabel as NewLabel
+    from labelwise.growing import add_labels as add_labels
+    from labelwise.growing import keep_documents as keep_documents
+    from labelwise.growing import remove_labels as remove_labels
+    from labelwise.growing import update as update
     from labelwise.hub import from_pretrained as from_pretrained
     from labelwise.metrics import calibration_error as calibration_error
     from labelwise.metrics import compare as compare
@@ -76,6 +82,7 @@ _HOMES = {
     "Ensemble": "labelwise.ensemble",
     "EnsembleConfig": "labelwise.config",
     "Explanation": "labelwise.explain",
+    "GrowingConfig": "labelwise.config",
     "IndexConfig": "labelwise.config",
     "LabelwiseError": "labelwise.errors",
     "LinearTree": "labelwise.model",
@@ -83,6 +90,7 @@ _HOMES = {
     "MatcherConfig": "labelwise.config",
     "MissingExtraError": "labelwise.errors",
     "Neighbours": "labelwise.explain",
+    "NewLabel": "labelwise.growing",
     "Predictions": "labelwise.predictions",
     "RankerConfig": "labelwise.config",
     "ReadOptions": "labelwise.data",
@@ -94,6 +102,7 @@ _HOMES = {
     "UsageError": "labelwise.errors",
     "XTransformer": "labelwise.transformer",
     "XTransformerConfig": "labelwise.config",
+    "add_labels": "labelwise.growing",
     "calibration_error": "labelwise.metrics",
     "compare": "labelwise.metrics",
     "convert": "labelwise.data",
@@ -104,6 +113,7 @@ _HOMES = {
     "explain": "labelwise.explain",
     "generate_shop": "labelwise.data.shop",
     "inverse_propensity": "labelwise.metrics",
+    "keep_documents": "labelwise.growing",
     "load_dataset": "labelwise.data",
     "load_model": "labelwise.base",
     "load_preset": "labelwise.presets",
@@ -118,7 +128,9 @@ _HOMES = {
     "read_predictions": "labelwise.predictions",
     "recall_at_k": "labelwise.metrics",
     "reliability_curve": "labelwise.metrics",
+    "remove_labels": "labelwise.growing",
     "split_validation": "labelwise.data",
+    "update": "labelwise.growing",
     "write_shop": "labelwise.data.shop",
 }
 

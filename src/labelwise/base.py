@@ -14,6 +14,7 @@ from labelwise.data import Dataset
 from labelwise.data.names import label_list
 from labelwise.errors import StorageError, UsageError
 from labelwise.features.tfidf import Tfidf
+from labelwise.parts.memory import Memory
 from labelwise.parts.reading import Reading
 from labelwise.parts.shelf import Shelf
 from labelwise.predictions import Predictions
@@ -38,6 +39,8 @@ class Model(ABC):
     """None if there was nothing to calibrate on: scores are then the model's own."""
     report_: dict[str, Any]
     """What the model card tells of training: sizes, and what whoever trained it adds (see `labelwise.card`)."""
+    memory_: Memory | None = None
+    """Documents that later labels are told apart from; None unless they were asked for (see `labelwise.growing`)."""
 
     @abstractmethod
     def inputs(self, dataset: Dataset) -> list[str] | Csr:
@@ -140,25 +143,28 @@ class Model(ABC):
         return Predictions(matrix, self.labels_, ids)
 
     def _save_common(self, folder: Path, card: str, **more: Any) -> None:
-        """Write names, calibration, card and description."""
+        """Write names, calibration, card, description, and documents if some are kept."""
         broken = any("\n" in name or "\r" in name for name in self.labels_)
         lines = (storage.to_json(name) if broken else name for name in self.labels_)
         names = folder / ("labels.jsonl" if broken else "labels.txt")
         names.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
         if self.calibrator_ is not None:
             self.calibrator_.save(folder / "calibration.json")
+        if self.memory_ is not None:
+            self.memory_.save(folder / "memory")
         (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
         about = {"config": self.config, **more, "n_labels": len(self.labels_), "report": self.report_}
         storage.write_description(folder, kind=self.kind, config=about)
 
     def _load_common(self, path: Path, about: dict[str, Any]) -> None:
-        """Read names, calibration and report."""
+        """Read names, calibration, report and documents that were kept."""
         names = label_list(path)
         if names is None or len(names) != about["n_labels"]:
             raise StorageError(f"{path} lacks its {about['n_labels']} label names; copy or make it again")
         self.labels_, self.report_ = names, about.get("report", {})
         calibration = path / "calibration.json"
         self.calibrator_ = Calibrator.load(calibration) if calibration.is_file() else None
+        self.memory_ = Memory.load(path / "memory") if (path / "memory").is_dir() else None
 
 
 def fit_tfidf(

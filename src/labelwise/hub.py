@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CARD = "README.md"
 READ = ["*.json", "*.jsonl", "*.safetensors", "*.txt", "*.model", CARD]
 """What is fetched of a repository: what a model consists of, and nothing that could hold code or pickles."""
-OURS = [f"{room}/*" for room in ("tree-*", "tfidf", "index", "matcher", "ranker", "members", "shared")]
+OURS = [f"{room}/*" for room in ("tree-*", "tfidf", "index", "matcher", "ranker", "members", "shared", "memory")]
 OURS += ["labels.txt", "labels.jsonl", "calibration.json"]
 """What an earlier model may have left in a repository and a new one may not have."""
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")

@@ -100,7 +100,7 @@ class LinearTree(Model):
             trees = tuple(found(config.seed + number) for number in range(config.n_trees))
             # Nothing of an earlier fit is touched before all is trained.
             self.tfidf_, self.labels_, self.trees_, self.n_features_ = tfidf, labels, trees, X.shape[1]
-            self.calibrator_ = None
+            self.calibrator_ = self.memory_ = None
             self.report_ = {"documents": int(Y.shape[0]), "pairs": int(Y.nnz)}
             self._searches = self._make_searches()
             if validation is not None:

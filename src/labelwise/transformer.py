@@ -123,6 +123,7 @@ class XTransformer(Model):
         self.tfidf_, self.labels_, self.matcher_ = stages.ground.tfidf(), source.labels, matcher
         self.tree_ = trees[matcher.group if isinstance(matcher, GroupMatcher) else 0]
         self.ranker_, self.calibrator_, self.held_ = ranked.ranker, ranked.calibrator, ranked.held
+        self.memory_ = None
         self.report_ = {"documents": int(source.Y.shape[0]), "pairs": int(source.Y.nnz), **ranked.report}
         if "validation" in ranked.report:
             self.report_["validation"] = {**source.held_out, **ranked.report["validation"]}

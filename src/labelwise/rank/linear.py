@@ -88,6 +88,7 @@ class LevelTrainer:
         threads: int | None = None,
         budget: int | None = None,
         document_costs: Floats | None = None,
+        start: LevelWeights | None = None,
     ) -> None:
         """Store what is trained on.
 
@@ -98,6 +99,8 @@ class LevelTrainer:
         budget : bytes that pieces of work in progress may take together; as much as the sparse features do, or what
             keeps all threads at work, if not given
         document_costs : (n_docs,) factors of the cost, 1 for all if not given
+        start : weights of the same children in the same order to go on from: models then stay near these instead of
+            zero, as far as the documents let them, and those that agree with all documents stay as they are
         """
         if document_costs is not None:
             if len(document_costs) != features.n_docs:
@@ -119,7 +122,7 @@ class LevelTrainer:
         self.child_ids = order.astype(np.int32)
         self.places = np.empty(len(parents), np.int32)
         self.places[order] = np.arange(len(parents)) - np.repeat(self.child_indptr[:-1], np.diff(self.child_indptr))
-        self.document_costs = document_costs
+        self.document_costs, self.start = document_costs, start
         self._local = threading.local()
 
     def fit(
@@ -224,6 +227,12 @@ class LevelTrainer:
                 costs *= np.asarray(self.document_costs, np.float32)[rows, None]
             alpha = np.zeros((len(rows), width), np.float32)
             W = np.zeros((len(features) + n_dense, width), np.float32)
+            threshold = config.threshold
+            if self.start is not None:
+                block = self.start.block(piece.parent).columns(slice(piece.first, piece.last))
+                W, features = block.written_out(features, width)
+                if block.entry_value.dtype == np.float16:  # weights that just reach the threshold may lie below it
+                    threshold = min(threshold, float(np.float16(threshold)))
             # The seed is the piece's own, never the thread's.
             seed = (self.seed * 1_000_003 + piece.parent) * 1_000_003 + piece.first + 1
             for n in dict.fromkeys((n_teacher, len(rows))):
@@ -236,7 +245,7 @@ class LevelTrainer:
                 W[:, :n_children],
                 features,
                 n_dense=n_dense,
-                threshold=config.threshold,
+                threshold=threshold,
                 most=config.max_weights,
                 half=config.half_precision,
             )

@@ -51,6 +51,22 @@ class LevelWeights:
         """Number of models."""
         return len(self.child_ids)
 
+    def children(self, parent: int) -> slice:
+        """Where the children of a parent lie."""
+        return slice(int(self.child_indptr[parent]), int(self.child_indptr[parent + 1]))
+
+    def block(self, parent: int) -> PrunedBlock:
+        """The weights of one parent's children; next to nothing is copied."""
+        rows = slice(self.row_indptr[parent], self.row_indptr[parent + 1])
+        entries = slice(self.entry_indptr[parent], self.entry_indptr[parent + 1])
+        return PrunedBlock(
+            row_feature=self.row_feature[rows],
+            row_end=self.row_end[rows],
+            entry_child=self.entry_child[entries].astype(np.uint32),
+            entry_value=self.entry_value[entries],
+            dense=self.dense[self.children(parent)],
+        )
+
     @property
     def n_bytes(self) -> int:
         """Bytes of all arrays."""
@@ -152,6 +168,46 @@ class PrunedBlock:
             entry_value=np.concatenate([part.entry_value for part in parts])[order],
             dense=np.concatenate([part.dense for part in parts]),
         )
+
+    def columns(self, children: Any) -> PrunedBlock:
+        """Some children, by a mask or ascending places, in the same order."""
+        stay = np.zeros(len(self.dense), np.bool_)
+        stay[children] = True
+        counts = np.diff(self.row_end, prepend=np.uint32(0))
+        row, kept = np.repeat(np.arange(len(counts)), counts), stay[self.entry_child]
+        left = np.bincount(row[kept], minlength=len(counts))
+        place = (np.cumsum(stay) - 1).astype(np.uint32)
+        return PrunedBlock(
+            row_feature=self.row_feature[left > 0],
+            row_end=np.cumsum(left[left > 0]).astype(np.uint32),
+            entry_child=place[self.entry_child[kept]],
+            entry_value=self.entry_value[kept],
+            dense=self.dense[stay],
+        )
+
+    def written_out(
+        self, features: npt.NDArray[np.uint32], width: int
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint32]]:
+        """The weights as `prune` takes them, rows for `features` first, then for all others that have weights.
+
+        Parameters
+        ----------
+        features : (n,) distinct
+        width : columns of W, those behind the children's zeros
+
+        Returns
+        -------
+        W : (n_local + n_dense, width)
+        features : (n_local,)
+        """
+        every = np.concatenate((features, np.setdiff1d(self.row_feature, features)))
+        order = np.argsort(every)
+        place = order[np.searchsorted(every, self.row_feature, sorter=order)]
+        n_children, n_dense = self.dense.shape
+        W = np.zeros((len(every) + n_dense, width), np.float32)
+        W[np.repeat(place, np.diff(self.row_end, prepend=np.uint32(0))), self.entry_child] = self.entry_value
+        W[len(every) :, :n_children] = self.dense.T
+        return W, every
 
 
 def _without_surplus(
