@@ -2,7 +2,8 @@
 
 `Model.report_` holds what the card cannot see in the model. `fit` puts in ``documents`` and ``pairs``; whoever
 trains may add ``data``, ``preset``, ``trained`` (a date), ``seconds``, ``cpu_seconds``, ``tuning`` (trials, metric) and
-``validation`` (documents, kind, scores, calibration_error), as `labelwise train` does.
+``validation`` (documents, kind, scores, calibration_error), as `labelwise train` does. `labelwise.growing`
+adds ``added`` and ``updates``.
 """
 
 from __future__ import annotations
@@ -61,12 +62,24 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
         of = f" of {report['data']}" if "data" in report else ""
         yield "trained on", f"{documents:,} documents{of}, {pairs / documents:.1f} labels each"
     yield from model.facts()
+    yield from _growth(report)
     if "preset" in report:
         yield "preset", f"{report['preset']}"
     if "seconds" in report:
         yield "training took", f"{report['seconds']:.1f} s, {report['cpu_seconds']:.1f} CPU s"
     if "trained" in report:
         yield "trained", f"{report['trained']}"
+
+
+def _growth(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What was added after training: see `labelwise.growing`."""
+    added = report.get("added", [])
+    if added:
+        by_text = sum(one["examples"] == 0 for one in added)
+        yield "labels added since", f"{len(added):,}, of which {by_text:,} by their text alone"
+    updates = report.get("updates", [])
+    if updates:
+        yield "documents learnt from since", f"{sum(one['documents'] for one in updates):,}"
 
 
 def _quality(validation: Mapping[str, Any] | None, tuning: Mapping[str, Any] | None) -> Iterator[str]:

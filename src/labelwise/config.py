@@ -277,12 +277,10 @@ class EnsembleConfig:
 class GrowingConfig:
     """How labels are added to a trained model: see `labelwise.growing`."""
 
-    per_cluster: int = 64
-    """Most documents of a cluster that its new labels are told apart from. More is not better: old documents may have
-    a new label that nobody wrote down (docs/results/growing.md)."""
-    positive_weight: float = 2.0
-    """How many times dearer a violation by an example is than in training."""
+    per_cluster: int = 100
+    """Documents of a cluster that its new labels are told apart from, more or less. More are not better: old documents
+    may have a new label that nobody wrote down."""
     text_scale: float = 0.5
     """Length of the weights of a label that has a text only, beside the median of its cluster."""
     seed: int = 0
-    """Draws the documents."""
+    """Draws these documents."""

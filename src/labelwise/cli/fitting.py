@@ -93,7 +93,7 @@ def fit_linear(
         if command.calibrate:
             _calibrate(model, validated, show)
     model.report_ |= report
-    _finish(command, model, clock, _linear_rows(model), out)
+    _finish(command, model, clock, _linear_rows(model), train, out, show)
 
 
 def _set_aside(train: Dataset, config: LinearTreeConfig, show: Show) -> tuple[Dataset, Dataset | None]:
@@ -151,7 +151,7 @@ def fit_transformer(
 
     clock, model = _Clock(), XTransformer(config)
     if _fit_itself(command, model, preset, train, validation, clock, show):
-        _finish(command, model, clock, model.facts(), out)
+        _finish(command, model, clock, model.facts(), train, out, show)
 
 
 def _fit_itself(
@@ -199,7 +199,7 @@ def fit_ensemble(
     if _fit_itself(command, model, preset, train, validation, clock, show):
         rows = ((name, what) for name, what in model.facts() if not name.startswith("member "))
         out.print(_members(model))
-        _finish(command, model, clock, rows, out)
+        _finish(command, model, clock, rows, train, out, show)
 
 
 def _members(model: Ensemble) -> Table:
@@ -223,8 +223,20 @@ def _members(model: Ensemble) -> Table:
 # ---------------------------------------------------------------------- all
 
 
-def _finish(command: Train, model: Model, clock: _Clock, rows: Iterator[tuple[str, str]], out: Console) -> None:
-    """Save, and print a summary."""
+def _finish(
+    command: Train,
+    model: Model,
+    clock: _Clock,
+    rows: Iterator[tuple[str, str]],
+    train: Dataset,
+    out: Console,
+    show: Show,
+) -> None:
+    """Save, with documents for labels to come if asked for, and print a summary."""
+    if command.growing:
+        from labelwise.growing import keep_documents
+
+        model = keep_documents(model, train, on_event=show.on_event)
     model.save(command.model)
     out.print(_summary(model, command.model, rows, time.perf_counter() - clock.begin))
     out.print(f"the model: {command.model}   its card: {command.model / 'README.md'}", markup=False)

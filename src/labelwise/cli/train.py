@@ -86,6 +86,8 @@ class Train(Command):
     """Leave scores as they are, no probabilities. Without a validation split this saves half the time."""
     dry_run: bool = False
     """Read the data, tell what would be trained and what it would roughly take, and stop."""
+    growing: bool = False
+    """Keep some documents of each cluster in the model, as features, so that labelwise add-labels needs no data."""
     run_dir: Path | None = None
     """Keep the stages' results in this folder, and find them again."""
     overwrite: bool = False

@@ -93,5 +93,9 @@ class Examples:
 
 def _ones(columns: Ints, n_columns: int) -> Csr:
     """A single 1 in each row."""
-    parts: tuple[Any, ...] = (np.ones(len(columns), np.float32), columns, np.arange(len(columns) + 1))
+    parts: tuple[Any, ...] = (
+        np.ones(len(columns), np.float32),
+        columns.astype(np.int32),
+        np.arange(len(columns) + 1, dtype=np.int32),
+    )
     return Csr(parts, shape=(len(columns), n_columns))

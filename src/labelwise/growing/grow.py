@@ -172,8 +172,8 @@ def _check_known(seen: Seen, examples: Examples) -> None:
     if len(blind):
         others = f" (and {len(blind) - 1} more)" if len(blind) > 1 else ""
         raise DataError(
-            f"the model knows no word of the label {examples.labels[blind[0]].label!r}{others}, neither of its text nor "
-            "of its examples; leave it out, or give examples in words that the training documents have"
+            f"the model knows no word of the label {examples.labels[blind[0]].label!r}{others}, neither of its text "
+            "nor of its examples; leave it out, or give examples in words that the training documents have"
         )
 
 

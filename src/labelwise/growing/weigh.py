@@ -57,7 +57,6 @@ def few_shot(
         parents,
         replace(
             kind.ranker,
-            positive_weight=kind.ranker.positive_weight * config.positive_weight,
             tolerance=min(kind.ranker.tolerance, TOLERANCE),
             max_sweeps=max(kind.ranker.max_sweeps, SWEEPS),
             half_precision=_is_half(level),
