@@ -5,10 +5,12 @@
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
 VENV ?= .venv
+ANNIF_VENV ?= .venv-annif
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+QUIETLY := -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python $(QUIETLY)
 
-.PHONY: demo test explore setup lint bench results-check clean
+.PHONY: demo test test-annif explore setup lint bench results-check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/labelwise demo
@@ -17,6 +19,12 @@ test: $(VENV)/.dev lint
 	# Once as plain Python, so that coverage sees inside the kernels; numpy warns where a hash wraps around, numba does not.
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/kernels -W "ignore:overflow:RuntimeWarning" --cov --cov-report=
 	$(BIN)/python -m pytest -m "not gpu" --cov --cov-append --cov-report=term --durations=8
+	@if $(MAKE) --no-print-directory $(ANNIF_VENV)/.annif; then $(MAKE) --no-print-directory test-annif; \
+	else echo "SKIPPED: annif cannot be installed here, so the tests of its backend were not run" >&2; fi
+
+# Annif drives its backend; in an environment of its own, since its pins exclude current versions of what others need.
+test-annif: $(ANNIF_VENV)/.annif
+	$(ANNIF_VENV)/bin/python -m pytest tests/integrations/test_annif.py tests/integrations/test_subjects.py --durations=3
 
 # The property tests with many more, ever new examples.
 explore: $(VENV)/.dev
@@ -61,5 +69,11 @@ $(VENV)/.all: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e '.[all,dev]'
 	@touch $(VENV)/.demo $(VENV)/.dev $@
 
+$(ANNIF_VENV)/.annif: pyproject.toml constraints-annif.txt
+	@test -n "$(PYTHON)" || { echo "labelwise needs Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(ANNIF_VENV)
+	$(ANNIF_VENV)/bin/python $(QUIETLY) install -c constraints-annif.txt -e '.[annif]' pytest hypothesis
+	@touch $@
+
 clean:
-	rm -rf $(VENV) demo-run build dist .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov
+	rm -rf $(VENV) $(ANNIF_VENV) demo-run build dist .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov
