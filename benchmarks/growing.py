@@ -2,14 +2,15 @@
 
     python benchmarks/growing.py shared/data/eurlex57k [--split test] [--preset default] [--share 0.1] [--seed 0]
 
-A linear model is trained and calibrated without the hidden labels and keeps some documents (`keep_documents`). The hidden labels are
-added with 0 examples (their name alone), 1, 5 and 20, drawn from the training documents that have them, or all where there are fewer.
-Beside these stand models trained anew: with the hidden labels on those same examples only, and with all that is known.
+A linear model is trained and calibrated without the hidden labels and keeps some documents (`keep_documents`). The
+hidden labels are added with 0 examples (their name alone), 1, 5 and 20, drawn from the training documents that have
+them, or all where there are fewer. Beside these stand models trained anew: with the hidden labels on those same
+examples only, and with all that is known.
 
-Of the added labels: P@1 and R@5 when they are ranked among themselves, and R@10 in the list of all labels, over documents that have
-one; the calibration error of their predictions among the best 20 of a document, with the mean probability and the share that is right.
-Of the old ones: P@1 among themselves; P@1 of the whole list where a document's new labels do not count as right ("strict"); P@1 of the
-whole list with all labels.
+Of the added labels: P@1 and R@5 when they are ranked among themselves, and R@10 in the list of all labels, over
+documents that have one; the calibration error of their predictions among the best 20 of a document, with the mean
+probability and the share that is right. Of the old ones: P@1 among themselves; P@1 of the whole list where a document's
+new labels do not count as right ("strict"); P@1 of the whole list with all labels.
 """
 
 from __future__ import annotations
