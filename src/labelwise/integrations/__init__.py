@@ -1,1 +1,1 @@
-"""Models of other systems, read."""
+"""Other systems: their models read, and labelwise as a part of them."""
