@@ -1,5 +1,6 @@
 """Scoring and choosing children against dense numpy."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -82,11 +83,11 @@ def problems(draw):
     return W, parents, X, beam, above
 
 
-def score(level, X, beam, above, combine, *, share=0.2, read_only=False):
-    """Scores and the place of every child in them, -1 for those that were not asked for."""
-    arrays, documents = arrays_of(level, read_only=read_only), documents_of(X)
+def score(level, X, beam, above, combine, *, share=0.2, read_only=False, n_dense=1):
+    """The arrays of the level, and the scores of all children of the beams, nan elsewhere."""
+    arrays, documents = arrays_of(level, read_only=read_only), documents_of(X, n_dense)
     largest = np.diff(level.child_indptr).max()
-    lookup = lookup_of(level, arrays, X.shape[1] - 1, share)
+    lookup = lookup_of(level, arrays, X.shape[1] - n_dense, share)
     table = lookup[0].copy()
     if read_only:
         for array in (*documents, *lookup[1:], beam, above):
@@ -138,6 +139,31 @@ def test_both_ways_of_finding_a_feature_give_the_same_scores(half):
     alone = [score(level, X[[i]], beam[[i]], above[[i]], COMBINE["ranker-only"])[1][0] for i in range(60)]
     np.testing.assert_array_equal(together, alone)
     np.testing.assert_allclose(together[:, :8], X @ W[:, 2::3], rtol=1e-6)
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("n_dense", [1, 2, 63, 385])
+def test_dense_features_of_any_batch(half, n_dense):
+    # Not exact in float32, on purpose: the order of adding must not depend on who else is in the batch.
+    rng = np.random.default_rng(n_dense)
+    parents = rng.permutation(np.arange(60) % 5)
+    W, X = (rng.normal(size=shape).astype(np.float32) for shape in ((12 + n_dense, 60), (40, 12 + n_dense)))
+    level = level_of(W, parents, n_dense=n_dense)
+    if half:
+        level = replace(level, dense=level.dense.astype(np.float16))
+        W[12:, level.child_ids] = level.dense.T
+    beam = np.array([rng.permutation(5)[:3] for _ in range(40)], np.int32)
+    beam[rng.random(beam.shape) < 0.2] = -1
+    above = np.zeros(beam.shape, np.float32)
+    together = score(level, X, beam, above, COMBINE["ranker-only"], n_dense=n_dense)[1]
+    for i, row in enumerate(together):
+        alone = score(level, X[[i]], beam[[i]], above[[i]], COMBINE["ranker-only"], n_dense=n_dense)[1][0]
+        np.testing.assert_array_equal(row, alone)
+        for j, parent in enumerate(beam[i]):
+            if parent >= 0:
+                children = np.flatnonzero(parents == parent)
+                wanted = X[i].astype(np.float64) @ W[:, children]
+                np.testing.assert_allclose(row[12 * j : 12 * j + 12], wanted, rtol=1e-4, atol=1e-4)
 
 
 @given(st.lists(st.sets(st.integers(0, 6)), min_size=1, max_size=150), st.integers(7, 9))

@@ -30,6 +30,8 @@ OUTPUT = "pooled"
 # One core reads a piece alone: that is faster than several at one, and so few tokens stay in its cache.
 TOKENS_PER_PIECE = 512
 PIECES_AT_ONCE = 16
+# onnxruntime's one kernel for a sum and its layer norm takes six times as long as the two apart.
+_SLOW = ["SkipLayerNormFusion"]
 
 
 class OnnxEncoder(Encoder):
@@ -134,7 +136,9 @@ class _Session(torch.nn.Module):
         options = runtime.SessionOptions()
         options.intra_op_num_threads = 1
         try:
-            self._session = runtime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+            self._session = runtime.InferenceSession(
+                str(file), options, providers=["CPUExecutionProvider"], disabled_optimizers=_SLOW
+            )
         except Exception as err:  # onnxruntime's errors have no common class
             reason = str(err).partition("\n")[0]
             raise StorageError(f"{file} cannot be read by onnxruntime ({reason}); export the model again") from err

@@ -14,6 +14,8 @@ from numba.extending import intrinsic, overload
 RAW, HINGE, SIGMOID = 0, 1, 2
 
 _FAST = {"contract", "nsz", "arcp"}
+# A sum may be taken in any order, which is what vector instructions need; it is the same one in every batch.
+_ANY_ORDER = {*_FAST, "reassoc"}
 _ZERO, _ONE = np.float32(0), np.float32(1)
 
 # With so few documents no node can have many.
@@ -202,14 +204,14 @@ def index_features(row_indptr, row_feature, n_features):
     return word_indptr, words, rows
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
 def _add_dense(features, weights, scores_out):
     """The dense features' part; weights is (n_children, n_dense)."""
     for c in range(scores_out.size):
         w = weights[c]
         total = _ZERO
         for j in range(features.size):
-            total += features[j] * w[j]
+            total += features[j] * as_float(w[j])
         scores_out[c] += total
 
 
@@ -271,21 +273,44 @@ def score_children(weights, documents, beam, beam_scores, combine, lookup, score
                 scores_out[i, j * largest : j * largest + n_children] = _ZERO
     if n_docs <= FEW_DOCUMENTS:
         left = beam
+        places = np.arange(n_docs * width)
     else:
         left = beam.copy()
-        _add_by_node(weights, documents, left, lookup, scores_out)
+        starts, places = _sort_places(beam, child_indptr.size - 1)
+        _add_by_node(weights, documents, left, starts, places, lookup, scores_out)
     _add_by_document(weights, documents, left, lookup, scores_out)
-    for i in range(n_docs):
-        for j in range(width):
-            if beam[i, j] >= 0:
-                first, end = child_indptr[beam[i, j]], child_indptr[beam[i, j] + 1]
-                out = scores_out[i, j * largest : j * largest + end - first]
-                _add_dense(doc_dense[i], dense[first:end], out)
-                _transform(kind, power, _ZERO if alone else beam_scores[i, j], out)
+    for at in range(places.size):
+        i, j = places[at] // width, places[at] % width
+        if beam[i, j] >= 0:
+            first, end = child_indptr[beam[i, j]], child_indptr[beam[i, j] + 1]
+            out = scores_out[i, j * largest : j * largest + end - first]
+            _add_dense(doc_dense[i], dense[first:end], out)
+            _transform(kind, power, _ZERO if alone else beam_scores[i, j], out)
 
 
 @njit(cache=True, nogil=True)
-def _add_by_node(weights, documents, beam_out, lookup, scores_out):
+def _sort_places(beam, n_parents):
+    """The places of a beam, counted through its rows, by parent: where each parent's begin, and all of them."""
+    n_docs, width = beam.shape
+    starts = np.zeros(n_parents + 1, np.int64)
+    for i in range(n_docs):
+        for j in range(width):
+            if beam[i, j] >= 0:
+                starts[beam[i, j] + 1] += 1
+    for parent in range(n_parents):
+        starts[parent + 1] += starts[parent]
+    places = np.empty(starts[n_parents], np.int64)
+    fill = starts[:-1].copy()
+    for i in range(n_docs):
+        for j in range(width):
+            if beam[i, j] >= 0:
+                places[fill[beam[i, j]]] = i * width + j
+                fill[beam[i, j]] += 1
+    return starts, places
+
+
+@njit(cache=True, nogil=True)
+def _add_by_node(weights, documents, beam_out, starts, places, lookup, scores_out):
     """The sparse features' part for nodes with many documents; they are taken out of the beams."""
     child_indptr, _, row_indptr, row_feature, _, entry_indptr, entry_child, entry_value, _ = weights
     indptr, indices, data, _ = documents
@@ -293,23 +318,11 @@ def _add_by_node(weights, documents, beam_out, lookup, scores_out):
     n_docs, width = beam_out.shape
     n_parents = child_indptr.size - 1
     largest = scores_out.shape[1] // width
-    # documents by parent: a counting sort of the beam's places
-    starts = np.zeros(n_parents + 1, np.int64)
     n_terms = np.zeros(n_parents, np.int64)
     for i in range(n_docs):
         for j in range(width):
             if beam_out[i, j] >= 0:
-                starts[beam_out[i, j] + 1] += 1
                 n_terms[beam_out[i, j]] += indptr[i + 1] - indptr[i]
-    for parent in range(n_parents):
-        starts[parent + 1] += starts[parent]
-    places = np.empty(starts[n_parents], np.int64)
-    fill = starts[:-1].copy()
-    for i in range(n_docs):
-        for j in range(width):
-            if beam_out[i, j] >= 0:
-                places[fill[beam_out[i, j]]] = i * width + j
-                fill[beam_out[i, j]] += 1
     for parent in range(n_parents):
         features = row_feature[row_indptr[parent] : row_indptr[parent + 1]]
         # Filling and clearing the table costs a step per row, the other way a few more per feature of a document.

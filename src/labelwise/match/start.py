@@ -9,6 +9,7 @@ come from models that did not see them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -84,10 +85,13 @@ class LinearMatcher:
             scores[part] = found.data.reshape(-1, n_clusters)
         return scores
 
+    @cached_property
+    def _search(self) -> BeamSearch:
+        return BeamSearch([self.level], n_features=self.n_features, combine="ranker-only")
+
     def best(self, X: Csr, E: Floats | None = None, *, top_b: int, threads: int | None = None) -> Csr:
         """(n_docs, n_clusters) the scores of the `top_b` best clusters of each document."""
-        search = BeamSearch([self.level], n_features=self.n_features, combine="ranker-only")
-        return search.top(Features.of(X, E, bias=self.bias), beam=1, top_k=top_b, threads=threads)
+        return self._search.top(Features.of(X, E, bias=self.bias), beam=1, top_k=top_b, threads=threads)
 
 
 def fold_of(n_docs: int, folds: int, seed: int) -> npt.NDArray[np.int64]:
