@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -297,3 +298,62 @@ def test_document_costs_that_make_no_sense(costs, message):
     X, Y, parents, _ = level_problem(30)
     with pytest.raises(DataError, match=message):
         LevelTrainer(Features.of(X), Y, parents, RankerConfig(), document_costs=np.array(costs))
+
+
+@pytest.mark.parametrize("loss", ["squared-hinge", "hinge"])
+def test_going_on_from_weights_stays_as_near_to_them_as_documents_allow(loss):
+    """min 1/2 |w - start|² + losses, against a general-purpose optimiser on the shifted problem."""
+    rng = np.random.default_rng(11)
+    X, Y = plain(rng)
+    begin = RankerConfig(**EXACT, loss=loss)
+    features, parents = Features.of(sp.csr_array(X[:60].astype(np.float32))), np.zeros(Y.shape[1], np.int32)
+    everyone = sp.csr_array(np.ones((60, 1), np.float32))
+    start = LevelTrainer(features, sp.csr_array(Y[:60]), parents, begin).fit(everyone)
+    more = Features.of(sp.csr_array(X[60:].astype(np.float32)))
+    trainer = LevelTrainer(more, sp.csr_array(Y[60:]), parents, begin, start=start)
+    found = level_matrix(trainer.fit(sp.csr_array(np.ones((30, 1), np.float32))), X.shape[1]).astype(np.float64)
+    first = level_matrix(start, X.shape[1]).astype(np.float64)
+    A, signs = np.hstack((X[60:], np.ones((30, 1)))), np.where(Y[60:] > 0, 1.0, -1.0)
+
+    def objective_of(W):
+        losses = reference.losses(loss, signs * (A @ W))
+        return 0.5 * np.square(W - first).sum(axis=0) + losses.sum(axis=0)
+
+    best = np.array([proximal(A, signs[:, c], first[:, c], loss) for c in range(Y.shape[1])]).T
+    np.testing.assert_allclose(objective_of(found), objective_of(best), rtol=RTOL)
+    assert (objective_of(found) < objective_of(first)).all()
+
+
+def proximal(A, y, start, loss):
+    """The dual of the proximal problem as a bounded quadratic programme, by L-BFGS-B."""
+    K, margin = (A * y[:, None]) @ (A * y[:, None]).T, 1 - y * (A @ start)
+    ridge = 0.5 if loss == "squared-hinge" else 0.0
+    limit = None if loss == "squared-hinge" else 1.0
+    found = minimize(
+        lambda a: (0.5 * a @ K @ a + 0.5 * ridge * a @ a - margin @ a, K @ a + ridge * a - margin),
+        np.zeros(len(y)),
+        jac=True,
+        bounds=[(0, limit)] * len(y),
+        method="L-BFGS-B",
+        options={"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-14, "gtol": 1e-9},
+    )
+    return start + A.T @ (y * found.x)
+
+
+def test_models_that_agree_with_all_documents_stay_as_they_are():
+    rng = np.random.default_rng(12)
+    X, Y = plain(rng)
+    features, everyone = Features.of(sp.csr_array(X.astype(np.float32))), sp.csr_array(np.ones((len(X), 1), np.float32))
+    parents = np.zeros(Y.shape[1], np.int32)
+    config = RankerConfig(threshold=0.1)  # 16-bit weights, some of which just reach the threshold
+    start = LevelTrainer(features, sp.csr_array(Y), parents, config).fit(everyone)
+    # Documents so long that every label is sure of them, whatever they say.
+    long = 1e3 * X
+    scores = np.hstack((long, np.ones((len(X), 1)))) @ level_matrix(start, X.shape[1])
+    sure = np.flatnonzero((np.abs(scores) > 1).all(axis=1))
+    assert len(sure) > 20
+    some, agreed = Features.of(sp.csr_array(long[sure].astype(np.float32))), (scores[sure] > 0).astype(np.float32)
+    trainer = LevelTrainer(some, sp.csr_array(agreed), parents, config, start=start)
+    again = trainer.fit(sp.csr_array(np.ones((len(sure), 1), np.float32)))
+    for name, array in start.to_arrays("").items():
+        np.testing.assert_array_equal(again.to_arrays("")[name], array)

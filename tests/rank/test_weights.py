@@ -123,3 +123,43 @@ def test_children_are_numbered_in_as_few_bytes_as_will_do(n_children, kind, tmp_
     back = LevelWeights.from_arrays(storage.load(tmp_path / "level", kind="level").arrays, "0.")
     for name, array in level.to_arrays("").items():
         np.testing.assert_array_equal(back.to_arrays("")[name], array)
+
+
+@given(blocks(), st.data())
+def test_some_columns_of_a_block(made, data):
+    W, features, n_features = made
+    block = prune(W, features)
+    stay = np.array(data.draw(st.lists(st.booleans(), min_size=W.shape[1], max_size=W.shape[1])))
+    some = block.columns(stay)
+    whole = reference.block_matrix(block, n_features)
+    np.testing.assert_array_equal(reference.block_matrix(some, n_features), whole[:, stay])
+    np.testing.assert_array_equal(some.dense, block.dense[stay])
+
+
+@given(blocks(), st.booleans(), st.integers(0, 3), st.data())
+def test_written_out_and_pruned_again_is_the_same_block(made, half, more, data):
+    W, features, n_features = made
+    block = prune(W, features, half=half)
+    asked = np.array(data.draw(st.permutations(range(n_features))), np.uint32)[: data.draw(st.integers(0, n_features))]
+    width = W.shape[1] + more
+    full, rows = block.written_out(asked, width)
+    np.testing.assert_array_equal(rows[: len(asked)], asked)
+    assert sorted(rows) == sorted({*asked, *block.row_feature})
+    matrix = np.zeros((n_features, width), np.float32)
+    matrix[rows] = full[:-2]
+    np.testing.assert_array_equal(matrix[:, : W.shape[1]], reference.block_matrix(block, n_features))
+    assert not matrix[:, W.shape[1] :].any()
+    np.testing.assert_array_equal(full[-2:, : W.shape[1]], block.dense.T)
+    again = prune(full[:, : W.shape[1]], rows, threshold=0.05, half=half)
+    for name, array in vars(block).items():
+        np.testing.assert_array_equal(vars(again)[name], array)
+
+
+@given(levels())
+def test_the_block_of_a_parent(made):
+    level, wanted = made
+    for parent in range(level.n_parents):
+        ids = level.child_ids[level.children(parent)]
+        block = level.block(parent)
+        np.testing.assert_array_equal(reference.block_matrix(block, len(wanted) - 1), wanted[:-1, ids])
+        np.testing.assert_array_equal(block.dense[:, -1], wanted[-1, ids])
