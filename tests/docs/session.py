@@ -1,0 +1,159 @@
+"""Runs the blocks of a page, one after the other, in a folder of its own."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import redirect_stderr, redirect_stdout
+from itertools import chain, zip_longest
+from math import isclose
+from pathlib import Path
+
+from labelwise.cli import main
+from tests.docs.blocks import Block
+
+ROOT = Path(__file__).parents[2]
+PORT = re.compile(r"(?<=localhost:)8000|(?<=127\.0\.0\.1:)8000|(?<=--port )8000")
+SHELL = set("|&;<>$`(*")
+NUMBER, ANY_NUMBER = re.compile(r"\d+\.\d+"), re.compile(r"\d[\d,]*(?:\.\d+)?")
+RELATIVE, ABSOLUTE = 0.01, 0.011
+"""How far a number with a decimal point may lie off: other processors round otherwise."""
+ENVIRONMENT = {"COLUMNS": "110", "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"}
+
+
+class Session:
+    """Names, files and servers that a page's blocks leave for those after them."""
+
+    def __init__(self, page: Path, folder: Path) -> None:
+        self.page, self.folder = page, folder
+        self.names: dict[str, object] = {"__name__": "__main__"}
+        self.servers: list[subprocess.Popen[bytes]] = []
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = str(free.getsockname()[1])
+        for name in ("examples", "benchmarks"):
+            (folder / name).symlink_to(ROOT / name)
+
+    def run(self, block: Block) -> None:
+        """Run a block and compare what it prints with what the page shows."""
+        text = PORT.sub(self.port, block.text)
+        if block.title is not None:
+            (self.folder / block.title).write_text(text, encoding="utf-8")
+        elif block.kind == "python":
+            self._compare(block, 0, self._python(block.line, text), block.output)
+        elif block.kind in ("sh", "console"):
+            for line, command, output in commands(text, prompted=block.kind == "console"):
+                self._compare(block, line, self._command(block.line + line, command), output)
+
+    def close(self) -> None:
+        """Stop the servers."""
+        for server in self.servers:
+            server.terminate()
+            server.wait(30)
+
+    def _python(self, line: int, text: str) -> str:
+        said = io.StringIO()
+        with redirect_stdout(said):
+            exec(compile("\n" * (line - 1) + text, str(self.page), "exec"), self.names)
+        return said.getvalue()
+
+    def _command(self, line: int, command: str) -> str:
+        words = shlex.split(command, comments=True)
+        if not words:
+            return ""
+        place = f"{self.page.name}:{line}: {command}"
+        if words[-1] == "&":
+            return self._serve(command, place)
+        if words[0] == "labelwise" and not SHELL & set(" ".join(words)):
+            code, out, err = run_here(words[1:])
+        else:
+            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+            done = subprocess.run(
+                ["bash", "-c", command],
+                env={**os.environ, **ENVIRONMENT, "PATH": path},
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
+            code, out, err = done.returncode, done.stdout, done.stderr
+        assert code == 0, f"{place} ended with {code}:\n{out}{err}"
+        return out
+
+    def _serve(self, command: str, place: str) -> str:
+        """Start a server and wait until it is ready."""
+        words = [sys.executable, "-m", *shlex.split(command, comments=True)[:-1]]
+        with Path(self.folder / "server.log").open("wb") as log:
+            self.servers.append(subprocess.Popen(words, stdout=log, stderr=log, env={**os.environ, **ENVIRONMENT}))
+        end = time.monotonic() + 60
+        while time.monotonic() < end and self.servers[-1].poll() is None:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/ready"):
+                    return ""
+            except urllib.error.HTTPError as refused:  # whoever asks for a key is there
+                refused.close()
+                return ""
+            except OSError:
+                time.sleep(0.05)
+        raise AssertionError(f"{place} did not begin to serve:\n{Path(self.folder / 'server.log').read_text()}")
+
+    def _compare(self, block: Block, line: int, got: str, want: str | None) -> None:
+        same = want is None or alike(want, got, times=block.times)
+        assert same, f"{self.page.name}:{block.line + line} shows\n{want}\nbut this was printed\n{got}"
+
+
+def alike(want: str, got: str, *, times: bool = False) -> bool:
+    """Whether a page shows what was printed.
+
+    Spaces and the length of lines do not count, `...` stands for anything, and numbers with a decimal point must be
+    close. In tables of times any number will do.
+    """
+    number = ANY_NUMBER if times else NUMBER
+    pieces = re.split(rf"({number.pattern}|\.\.\.)", _plain(want))
+    shown = [piece for piece in pieces[1::2] if piece != "..."]
+    kinds = (".*?" if piece == "..." else f"({number.pattern})" for piece in pieces[1::2])
+    pattern = "".join(chain.from_iterable(zip_longest(map(re.escape, pieces[::2]), kinds, fillvalue="")))
+    found = re.fullmatch(pattern, _plain(got), re.DOTALL)
+    if found is None or times:
+        return found is not None
+    pairs = zip(map(float, shown), map(float, found.groups()), strict=True)
+    return all(isclose(a, b, rel_tol=RELATIVE, abs_tol=ABSOLUTE) for a, b in pairs)
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"([─━])\1+", r"\1", text).split())
+
+
+def commands(text: str, *, prompted: bool) -> list[tuple[int, str, str | None]]:
+    """Line, command and output of each command; None for the output if nothing is shown."""
+    found: list[tuple[int, str, str | None]] = []
+    open_ended = False
+    for number, line in enumerate(text.splitlines()):
+        if open_ended:
+            at, command, output = found[-1]
+            found[-1] = at, f"{command}\n{line}", output
+            open_ended = line.endswith("\\")
+        elif not prompted or line.startswith("$ "):
+            found.append((number, line.removeprefix("$ ") if prompted else line, None))
+            open_ended = line.endswith("\\")
+        else:
+            at, command, output = found[-1]
+            found[-1] = at, command, f"{output or ''}{line}\n"
+    return found
+
+
+def run_here(arguments: list[str]) -> tuple[int, str, str]:
+    """The command line in this process, which saves its start."""
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            main(arguments)
+    except SystemExit as ended:
+        return int(ended.code or 0), out.getvalue(), err.getvalue()
