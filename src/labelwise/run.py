@@ -311,8 +311,9 @@ def kept(
     compute: Callable[[], T],
     save: Callable[[T, Path], None],
     load: Callable[[Path], T],
+    version: int = 1,
 ) -> T:
     """A stage's result: from the run directory where there is one (`RunDirectory.stage`), computed otherwise."""
     if run is None:
         return compute()
-    return run.stage(name, inputs=inputs, compute=compute, save=save, load=load)
+    return run.stage(name, inputs=inputs, compute=compute, save=save, load=load, version=version)

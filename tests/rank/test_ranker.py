@@ -152,7 +152,7 @@ def test_the_better_combination_is_chosen(matcher_knows):
     inputs, Y, M, clusters = planted_choice(matcher_knows=matcher_knows)
     learn, judge = np.arange(100), np.arange(100, 160)
     combines = [("ranker-only", 1.0), ("l3-hinge", 1.0)]
-    ranker, trials = choose_ranker(
+    ranker, final, trials = choose_ranker(
         (inputs.take(learn), Y[learn], M[learn]),
         (inputs.take(judge), Y[judge]),
         clusters,
@@ -166,6 +166,8 @@ def test_the_better_combination_is_chosen(matcher_knows):
     ]
     means = {trial["combine"]: np.mean(trial["precisions"]) for trial in trials}
     assert means[ranker.combine] == max(means.values()) > min(means.values())
+    np.testing.assert_array_equal(final.level.dense, ranker.level.dense)  # nothing comes later: the same ranker
+    assert final.combine == ranker.combine
 
 
 def test_the_better_weight_of_the_embedding_is_chosen():
@@ -173,7 +175,7 @@ def test_the_better_weight_of_the_embedding_is_chosen():
     learn, judge = np.arange(100), np.arange(100, 160)
     for weights, expected in (((1e-3, 2.0), 2.0), ((2.0, 1e-3), 2.0)):
         events = []
-        ranker, trials = choose_ranker(
+        ranker, final, trials = choose_ranker(
             (inputs.take(learn), Y[learn], M[learn]),
             (inputs.take(judge), Y[judge]),
             clusters,
@@ -182,7 +184,7 @@ def test_the_better_weight_of_the_embedding_is_chosen():
             combines=[("l3-hinge", 1.0), ("l3-hinge", 0.3)],
             on_event=lambda *event, events=events: events.append(event),
         )
-        assert ranker.dense_weight == expected
+        assert ranker.dense_weight == final.dense_weight == expected
         assert len(trials) == 4
         last = [values for name, values in events if values.get("task") == "choosing the ranker"][-1]
         assert (last["done"], last["total"], last["finished"]) == (2, 2, True)
@@ -193,8 +195,26 @@ def test_the_better_weight_of_the_embedding_is_chosen():
 def test_where_there_is_one_kind_of_features_no_weight_is_chosen(data):
     inputs, Y, M = data
     alone = Inputs(inputs.X, None, inputs.found)
-    ranker, trials = choose_ranker(
+    ranker, final, trials = choose_ranker(
         (alone, Y, M), (alone, Y), CLUSTERS, CONFIG, weights=(0.5, 1.0, 2.0), combines=COMBINES[:2]
     )
-    assert ranker.dense_weight == 1
+    assert ranker.dense_weight == final.dense_weight == 1
     assert len(trials) == 2
+
+
+@pytest.mark.parametrize("negatives", ["teacher", "matcher", "both"])
+def test_held_out_documents_are_learnt_from_in_the_end(data, negatives):
+    """The judged ranker is one without them, the final ranker one of all documents, both as if trained alone."""
+    inputs, Y, M = data
+    settings = {"threshold": 0.0, "half_precision": False, "tolerance": 1e-4, "max_sweeps": 3000}
+    config = RankerConfig(**settings, matcher_sweeps=3000, negatives=negatives)
+    held = np.array([3, 40, 41, 77, 118])
+    rest = np.setdiff1d(np.arange(len(M.indptr) - 1), held)
+    options = {"weights": [2.0], "combines": COMBINES[1:3], "later": held}
+    judged, final, _ = choose_ranker((inputs, Y, M), (inputs.take(held), Y[held]), CLUSTERS, config, **options)
+    about = {"dense_weight": 2.0, "combine": judged.combine, "matcher_weight": judged.matcher_weight}
+    for found, rows in ((judged, rest), (final, np.arange(len(held) + len(rest)))):
+        alone = Ranker.fit(inputs.take(rows), Y[rows], M[rows], CLUSTERS, config, **about)
+        np.testing.assert_allclose(label_scores(found, inputs), label_scores(alone, inputs), atol=2e-3)
+        assert (found.combine, found.matcher_weight) == (alone.combine, alone.matcher_weight)
+    assert np.abs(label_scores(judged, inputs) - label_scores(final, inputs)).max() > 0.05

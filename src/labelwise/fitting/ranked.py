@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
 from labelwise import storage
 from labelwise.base import CALIBRATED_ON
 from labelwise.calibrate import Calibrator
@@ -90,18 +88,16 @@ def rank(
     if held is None or truth is None or (aside is not None and fixed and not config.calibrate):
         ranker = Ranker.fit(everything, Y, M, tree.clusters, config.ranker, **settings, **options)
         return Ranked(ranker, None, {"chosen": settings}, None)
-    learn = (everything, Y, M)
-    if aside is not None:
-        rest = np.setdiff1d(np.arange(Y.shape[0]), aside)
-        learn = (everything.take(rest), Y[rest], M[rest])
     known = Csr(truth[:, : Y.shape[1]])
-    ranker, trials = choose_ranker(
-        learn,
+    # All is chosen by documents that the judged ranker has not seen; the one to use learns from them too.
+    ranker, final, trials = choose_ranker(
+        (everything, Y, M),
         (held, known),
         tree.clusters,
         config.ranker,
         weights=WEIGHTS if config.dense_weight is None else [config.dense_weight],
         combines=_combines(config),
+        later=aside,
         **options,
     )
     found = ranker.top(held, max(depth, CALIBRATED_ON), threads=config.threads)
@@ -118,9 +114,7 @@ def rank(
         "tuning": {"trials": len(trials), "metric": "the mean of P@1, P@3 and P@5"},
     }
     report["validation"] = measured.to_dict()
-    if aside is not None:  # all is chosen: the documents that chose it are learnt from too
-        ranker = Ranker.fit(everything, Y, M, tree.clusters, config.ranker, **report["chosen"], **options)
-    return Ranked(ranker, measured.calibrator if config.calibrate else None, report, found)
+    return Ranked(final, measured.calibrator if config.calibrate else None, report, found)
 
 
 def _combines(config: XTransformerConfig) -> list[tuple[Combine, float]]:

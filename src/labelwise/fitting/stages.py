@@ -182,7 +182,7 @@ class Stages:
 
         if self._unseen_wanted and joined().count > 1:  # the others wait to help, whether the ranker is found or not
             self._unseen(matcher.joint if isinstance(matcher, GroupMatcher) else matcher, trees)
-        return kept(self.run, "ranker", inputs, compute, Ranked.save, Ranked.load)
+        return kept(self.run, "ranker", inputs, compute, Ranked.save, Ranked.load, version=2)
 
     def _inputs(self, matcher: AnyMatcher, trees: Sequence[Tree], which: str) -> Inputs:
         """What the ranker reads: features, and the matcher's clusters.

@@ -136,19 +136,49 @@ class LevelTrainer:
         matcher : (n_docs, n_parents) further documents of each parent, all of them negative or in `teacher` too;
             they join when the others are solved, so that most of them are only looked at
         """
+        return self._fit_in_turn(teacher, matcher, None, name, on_event)[0]
+
+    def fit_twice(
+        self,
+        teacher: Csr,
+        matcher: Csr | None,
+        later: npt.NDArray[np.bool_],
+        *,
+        name: str = "training",
+        on_event: OnEvent | None = None,
+    ) -> tuple[LevelWeights, LevelWeights]:
+        """Train all models without some documents, then with them: going on costs a fraction of beginning anew.
+
+        Parameters
+        ----------
+        teacher, matcher : as in `fit`
+        later : (n_docs,) the documents that only the second models have seen
+        """
+        before, after = self._fit_in_turn(teacher, matcher, later, name, on_event)
+        return before, after
+
+    def _fit_in_turn(
+        self,
+        teacher: Csr,
+        matcher: Csr | None,
+        later: npt.NDArray[np.bool_] | None,
+        name: str,
+        on_event: OnEvent | None,
+    ) -> list[LevelWeights]:
         teacher_docs, matcher_docs = _by_column(teacher), None if matcher is None else _by_column(matcher)
 
-        def documents(piece: _Piece) -> tuple[npt.NDArray[np.int64], int]:
-            """Documents of a piece, the teacher's first, and how many those are."""
-            rows = teacher_docs[piece.parent]
-            if matcher_docs is None:
-                return rows, len(rows)
-            more = np.setdiff1d(matcher_docs[piece.parent], rows, assume_unique=True)
-            return np.concatenate((rows, more)), len(rows)
+        def solve(piece: _Piece) -> list[PrunedBlock]:
+            """The teacher's documents, then the matcher's others, then those that come later."""
+            rows, more = teacher_docs[piece.parent], np.empty(0, np.int64)
+            if matcher_docs is not None:
+                more = np.setdiff1d(matcher_docs[piece.parent], rows, assume_unique=True)
+            if later is None:
+                return self._solve(piece, np.concatenate((rows, more)), (len(rows), len(rows) + len(more)))
+            parts = (rows[~later[rows]], more[~later[more]], rows[later[rows]], more[later[more]])
+            first, second, *_, last = np.cumsum([len(part) for part in parts]).tolist()
+            return self._solve(piece, np.concatenate(parts), (first, second, last), n_kept=2)
 
-        return self._fit(
-            lambda piece: self._solve(piece, *documents(piece)), [len(docs) for docs in teacher_docs], name, on_event
-        )
+        return self._fit(solve, [len(docs) for docs in teacher_docs], name, on_event)
 
     def fit_each(self, documents: Csr, *, name: str = "training", on_event: OnEvent | None = None) -> LevelWeights:
         """Train all models, each on documents of its own; children of one parent are still solved together.
@@ -159,22 +189,22 @@ class LevelTrainer:
         """
         own = _by_column(documents)
 
-        def solve(piece: _Piece) -> PrunedBlock:
+        def solve(piece: _Piece) -> list[PrunedBlock]:
             first = self.child_indptr[piece.parent]
             docs = [own[child] for child in self.child_ids[first + piece.first : first + piece.last]]
             rows, place = np.unique(np.concatenate(docs), return_inverse=True)
             signs = np.zeros((len(rows), _width(piece)), np.int8)
             signs[place, np.repeat(np.arange(len(docs)), [len(one) for one in docs])] = -1
-            return self._solve(piece, rows, len(rows), signs)
+            return self._solve(piece, rows, (len(rows),), signs=signs)
 
         sizes = np.zeros(self.n_parents, np.int64)
         np.maximum.at(sizes, self.parents, np.diff(documents.tocsc().indptr))
-        return self._fit(solve, sizes.tolist(), name, on_event)
+        return self._fit(solve, sizes.tolist(), name, on_event)[0]
 
     def _fit(
-        self, solve: Callable[[_Piece], PrunedBlock], sizes: Sequence[int], name: str, on_event: OnEvent | None
-    ) -> LevelWeights:
-        """Solve all pieces; `sizes` are the documents of each parent, more or less."""
+        self, solve: Callable[[_Piece], list[PrunedBlock]], sizes: Sequence[int], name: str, on_event: OnEvent | None
+    ) -> list[LevelWeights]:
+        """Solve all pieces, each in one or more states; `sizes` are the documents of each parent, more or less."""
         pieces = []
         for parent in range(self.n_parents):
             n = int(self.child_indptr[parent + 1] - self.child_indptr[parent])
@@ -183,31 +213,42 @@ class LevelTrainer:
             pieces += [_Piece(parent, int(a), int(b)) for a, b in pairwise(borders)]
         with Task(on_event, name, total=len(self.parents), unit="models") as task:
 
-            def work(piece: _Piece) -> PrunedBlock:
-                block = solve(piece)
+            def work(piece: _Piece) -> list[PrunedBlock]:
+                blocks = solve(piece)
                 task.advance(piece.last - piece.first)
-                return block
+                return blocks
 
             # The largest first, so that no thread is left alone with one at the end.
             order = np.argsort([-sizes[piece.parent] * (piece.last - piece.first) for piece in pieces], kind="stable")
             # All of them are kept, so none has to wait for those before it.
             results = map_in_order(work, [pieces[i] for i in order], self.threads, ahead=len(pieces))
             solved = dict(zip(order.tolist(), results, strict=True))
-        parts: list[list[PrunedBlock]] = [[] for _ in range(self.n_parents)]
+        parts: list[list[list[PrunedBlock]]] = [[] for _ in range(self.n_parents)]
         for i, piece in enumerate(pieces):
             parts[piece.parent].append(solved.pop(i))
-        return LevelWeights.join([PrunedBlock.beside(part) for part in parts], self.child_indptr, self.child_ids)
+        n_states = max((len(part[0]) for part in parts if part), default=1)
+        return [
+            LevelWeights.join(
+                [PrunedBlock.beside([blocks[state] for blocks in part]) for part in parts],
+                self.child_indptr,
+                self.child_ids,
+            )
+            for state in range(n_states)
+        ]
 
     def _solve(
         self,
         piece: _Piece,
         rows: npt.NDArray[np.int64],
-        n_teacher: int,
+        ends: Sequence[int],
+        *,
+        n_kept: int = 1,
         signs: npt.NDArray[np.int8] | None = None,
-    ) -> PrunedBlock:
-        """Solve a piece on documents of which the first `n_teacher` are the teacher's.
+    ) -> list[PrunedBlock]:
+        """Solve a piece on documents that join in turn: the first `ends[0]`, then up to `ends[1]`, and so on.
 
-        `signs` are preset to -1 where a document counts for a child, if not all do.
+        Gives the weights after each of the last `n_kept` turns. `signs` are preset to -1 where a document counts for a
+        child, if not all do.
         """
         config, n_children, width = self.config, piece.last - piece.first, _width(piece)
         n_dense = self.features.dense.shape[1]
@@ -235,20 +276,25 @@ class LevelTrainer:
                     threshold = min(threshold, float(np.float16(threshold)))
             # The seed is the piece's own, never the thread's.
             seed = (self.seed * 1_000_003 + piece.parent) * 1_000_003 + piece.first + 1
-            for n in dict.fromkeys((n_teacher, len(rows))):
-                if n:
+            blocks, solved = [], 0
+            for turn, n in enumerate(ends):
+                if n > solved:
                     part = (sparse[0][: n + 1], sparse[1], sparse[2], self.features.dense, rows[:n])
-                    sweeps = config.max_sweeps if n == n_teacher else config.matcher_sweeps
-                    stop = (np.float32(config.tolerance), sweeps)
+                    stop = (np.float32(config.tolerance), config.matcher_sweeps if turn else config.max_sweeps)
                     solve_block(part, signs[:n], costs[:n], _LOSSES[config.loss], stop, seed % (1 << 62), alpha[:n], W)
-            return PrunedBlock.prune(
-                W[:, :n_children],
-                features,
-                n_dense=n_dense,
-                threshold=threshold,
-                most=config.max_weights,
-                half=config.half_precision,
-            )
+                    solved = n
+                if turn >= len(ends) - n_kept:
+                    blocks.append(
+                        PrunedBlock.prune(
+                            W[:, :n_children],
+                            features,
+                            n_dense=n_dense,
+                            threshold=threshold,
+                            most=config.max_weights,
+                            half=config.half_precision,
+                        )
+                    )
+            return blocks
 
     def _gather(self, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
         """The documents' sparse rows over local features, and these features."""

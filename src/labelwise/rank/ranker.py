@@ -18,9 +18,9 @@ from labelwise.index.embed import unit_rows
 from labelwise.metrics import precision_at_k
 from labelwise.rank.linear import Features
 from labelwise.rank.predict import BeamSearch, Combine, Shortlist
-from labelwise.rank.tree import train_level
+from labelwise.rank.tree import train_level, train_level_twice
 from labelwise.rank.weights import LevelWeights
-from labelwise.types import Csr, Floats, OnEvent
+from labelwise.types import Csr, Floats, Ints, OnEvent
 
 KIND = "ranker"
 WEIGHTS = (0.5, 1.0, 2.0)
@@ -109,17 +109,40 @@ class Ranker:
         clusters : (n_labels,) the cluster of each label
         """
         features = inputs.features(dense_weight, config.bias)
-        level = train_level(
-            features, Y, M, clusters, config, found=inputs.found, seed=seed, threads=threads, on_event=on_event
-        )
-        return cls(
-            level,
-            n_features=features.n_features,
-            dense_weight=dense_weight,
-            combine=combine,
-            matcher_weight=matcher_weight,
-            bias=config.bias,
-        )
+        options: dict[str, Any] = {"found": inputs.found, "seed": seed, "threads": threads, "on_event": on_event}
+        about: dict[str, Any] = {"dense_weight": dense_weight, "combine": combine, "matcher_weight": matcher_weight}
+        about |= {"n_features": features.n_features, "bias": config.bias}
+        return cls(train_level(features, Y, M, clusters, config, **options), **about)
+
+    @classmethod
+    def fit_twice(
+        cls,
+        inputs: Inputs,
+        Y: Csr,
+        M: Csr,
+        clusters: npt.NDArray[np.int32],
+        config: RankerConfig,
+        *,
+        later: Ints,
+        dense_weight: float = 1.0,
+        seed: int = 0,
+        threads: int | None = None,
+        on_event: OnEvent | None = None,
+    ) -> tuple[Self, Self]:
+        """A ranker of all documents but some, and one that has gone on with these, at little more than one's cost.
+
+        Parameters
+        ----------
+        later : rows of the documents that the first has not seen
+        """
+        features = inputs.features(dense_weight, config.bias)
+        options: dict[str, Any] = {"found": inputs.found, "seed": seed, "threads": threads, "on_event": on_event}
+        about: dict[str, Any] = {"dense_weight": dense_weight, "combine": "l3-hinge"}
+        about |= {"n_features": features.n_features, "bias": config.bias}
+        marked = np.zeros(Y.shape[0], np.bool_)
+        marked[later] = True
+        before, after = train_level_twice(features, Y, M, clusters, config, marked, **options)
+        return cls(before, **about), cls(after, **about)
 
     def combining(self, combine: Combine, matcher_weight: float) -> Ranker:
         """The same models, their scores combined otherwise with the clusters'."""
@@ -167,36 +190,43 @@ def choose_ranker(
     *,
     weights: Sequence[float],
     combines: Sequence[tuple[Combine, float]],
+    later: Ints | None = None,
     seed: int = 0,
     threads: int | None = None,
     on_event: OnEvent | None = None,
-) -> tuple[Ranker, list[dict[str, Any]]]:
+) -> tuple[Ranker, Ranker, list[dict[str, Any]]]:
     """The best of several weights of the embedding and of several combinations, by the mean of P@1, P@3 and P@5.
 
-    Also gives what was tried, with these three.
+    Gives the ranker that was judged, the one to use, and what was tried, with these three figures.
 
     Parameters
     ----------
     train : inputs, labels and clusters (see `Ranker.fit`) of the documents to train on
     held_out : inputs and labels of those to judge by
+    later : rows of the documents to train on that are held out: the ranker that is judged has not seen them, the one
+        to use has. Without them both are the same.
     """
     inputs, Y, M = train
-    best: tuple[float, Ranker] | None = None
+    best: tuple[float, Ranker, Ranker] | None = None
     trials: list[dict[str, Any]] = []
     if inputs.E is None or inputs.X is None:  # nothing to weigh against
         weights = [1.0]
     with Task(on_event, "choosing the ranker", total=len(weights), unit="trials") as task:
         for weight in weights:
-            options: dict[str, Any] = {"seed": seed, "threads": threads, "on_event": on_event}
-            ranker = Ranker.fit(inputs, Y, M, clusters, config, dense_weight=weight, combine="l3-hinge", **options)
+            options: dict[str, Any] = {"dense_weight": weight, "seed": seed, "threads": threads, "on_event": on_event}
+            if later is None:
+                judged = final = Ranker.fit(inputs, Y, M, clusters, config, **options)
+            else:
+                judged, final = Ranker.fit_twice(inputs, Y, M, clusters, config, later=later, **options)
             for combine, matcher_weight in combines:
-                ranker = ranker.combining(combine, matcher_weight)
-                found = ranker.top(held_out[0], 5, threads=threads)
+                judged = judged.combining(combine, matcher_weight)
+                found = judged.top(held_out[0], 5, threads=threads)
                 precisions = [precision_at_k(held_out[1], found, k=k) for k in (1, 3, 5)]
                 setting = {"dense_weight": weight, "combine": combine, "matcher_weight": matcher_weight}
                 trials.append({**setting, "precisions": precisions})
                 if best is None or np.mean(precisions) > best[0]:
-                    best = float(np.mean(precisions)), ranker
+                    best = float(np.mean(precisions)), judged, final
             task.advance()
     assert best is not None
-    return best[1], trials
+    _, judged, final = best
+    return judged, final.combining(judged.combine, judged.matcher_weight), trials

@@ -168,10 +168,39 @@ def train_level(
     found : (n_docs, n_parents) the parents that the matcher finds; all of its entries count
     """
     trainer = LevelTrainer(features, Y, parents, config, seed=seed, threads=threads)
+    return trainer.fit(*_negatives(teacher, found, config), name=name, on_event=on_event)
+
+
+def train_level_twice(
+    features: Features,
+    Y: Csr,
+    teacher: Csr,
+    parents: npt.NDArray[np.int32],
+    config: RankerConfig,
+    later: npt.NDArray[np.bool_],
+    *,
+    found: Csr | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    on_event: OnEvent | None = None,
+) -> tuple[LevelWeights, LevelWeights]:
+    """Train the models of the labels without the documents that are marked, then with them; else as `train_level`.
+
+    Parameters
+    ----------
+    later : (n_docs,)
+    """
+    trainer = LevelTrainer(features, Y, parents, config, seed=seed, threads=threads)
+    documents = _negatives(teacher, found, config)
+    return trainer.fit_twice(*documents, later, name="training the labels", on_event=on_event)
+
+
+def _negatives(teacher: Csr, found: Csr | None, config: RankerConfig) -> tuple[Csr, Csr | None]:
+    """The documents of each parent that are solved first, and those that join them."""
     if found is None or config.negatives == "teacher":
-        return trainer.fit(teacher, name=name, on_event=on_event)
+        return teacher, None
     matcher = matcher_aware(found)
     if config.negatives == "matcher":
         # Documents of a true cluster that the matcher would not send there are left out.
-        teacher = teacher.multiply(matcher).tocsr()
-    return trainer.fit(teacher, matcher, name=name, on_event=on_event)
+        teacher = Csr(teacher.multiply(matcher))
+    return teacher, matcher
