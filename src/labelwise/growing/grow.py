@@ -141,8 +141,8 @@ def _add(
         memory = remember(kind, others, config, clusters=[at[shown] for at in places], on_event=on_event)
     if len(shown) and memory is None:
         raise UsageError(
-            f"{examples.labels[shown[0]].label!r} has examples, but there are no documents to tell them from: give the "
-            "training data as data, or a model that keeps documents (labelwise train --growing)"
+            f"{examples.labels[shown[0]].label!r} has examples, but there are no documents to tell them from; give the "
+            "training data too (data, --data), or a model that keeps documents (labelwise train --growing)"
         )
     stands = []
     for number, ((tree, level), clusters) in enumerate(zip(kind.stands, places, strict=True)):
@@ -170,10 +170,11 @@ def _check_known(seen: Seen, examples: Examples) -> None:
     words = np.diff(seen.X.indptr) > 0
     blind = np.flatnonzero((examples.owners.T.tocsr() @ words.astype(np.float32)) == 0)
     if len(blind):
-        others = f" (and {len(blind) - 1} more)" if len(blind) > 1 else ""
+        what = "text" if examples.counts[blind[0]] == 0 else "examples"
+        others = f" (and of {len(blind) - 1} more labels)" if len(blind) > 1 else ""
         raise DataError(
-            f"the model knows no word of the label {examples.labels[blind[0]].label!r}{others}, neither of its text "
-            "nor of its examples; leave it out, or give examples in words that the training documents have"
+            f"the model knows no word of the {what} of {examples.labels[blind[0]].label!r}{others}; leave it out, or "
+            "give examples in words that the training documents have"
         )
 
 
