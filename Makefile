@@ -26,6 +26,7 @@ test: $(VENV)/.dev lint
 # Annif drives its backend; in an environment of its own, since its pins exclude current versions of what others need.
 test-annif: $(ANNIF_VENV)/.annif
 	$(ANNIF_VENV)/bin/python -m pytest tests/integrations/test_annif.py tests/integrations/test_subjects.py --durations=3
+	$(ANNIF_VENV)/bin/python -m pytest tests/docs/test_pages.py -k annif
 
 docs: $(VENV)/.docs
 	PYTHONPATH=docs/.site $(BIN)/zensical build --clean

@@ -6,12 +6,14 @@ files of the repository that are no pages become plain words: the site also lies
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout, suppress
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -19,7 +21,7 @@ from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
 
-from labelwise.cli import COMMANDS
+from labelwise.cli import COMMANDS, main
 
 HERE = "<!-- commands -->"
 SHARED = re.compile(r"╭─ read options ─.*?╰─*╯\n", re.DOTALL)
@@ -28,22 +30,20 @@ WIDTH = "88"
 OUTSIDE = re.compile(r"(\.\./)+(README|CHANGELOG|LICENSE|benchmarks|examples|src|tests)\b")
 
 
-def said(name: str) -> str:
-    """The help of a command, from a process of its own: pages are made by threads, which `main` is not for."""
-    command = [sys.executable, "-m", "labelwise", name, "--help"]
-    done = subprocess.run(command, env={**os.environ, "COLUMNS": WIDTH}, capture_output=True, text=True, check=True)
-    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+def helps() -> dict[str, str]:
+    """The help of each command. From a process of its own: pages are made by threads, which `main` is not for."""
+    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=True)
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
 
 
 def commands() -> Iterator[str]:
     """The lines of all commands, as Markdown."""
     shared = ""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        helps = list(pool.map(said, COMMANDS))
-    for (name, (_, about)), text in zip(COMMANDS.items(), helps, strict=True):
+    for name, text in helps().items():
         found = SHARED.search(text)
         shared = found[0] if found else shared
-        yield from (f"## {name}", "", about, *(("", NOTE) if found else ()), "")
+        yield from (f"## {name}", "", COMMANDS[name][1], *(("", NOTE) if found else ()), "")
         yield from ("```text", *SHARED.sub("", text).strip().splitlines(), "```", "")
     yield from ("## Reading data", "", "```text", *shared.strip().splitlines(), "```", "")
 
@@ -79,3 +79,16 @@ class PagesExtension(Extension):
 def makeExtension(**options: Any) -> PagesExtension:  # noqa: N802  # its own name
     """What Python-Markdown calls."""
     return PagesExtension(**options)
+
+
+def said(*arguments: str) -> str:
+    """What the command line prints."""
+    out = io.StringIO()
+    with redirect_stdout(out), suppress(SystemExit):
+        main(arguments)
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+if __name__ == "__main__":
+    os.environ["COLUMNS"] = WIDTH
+    sys.stdout.write(json.dumps({name: said(name, "--help") for name in COMMANDS}))

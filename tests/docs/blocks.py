@@ -9,6 +9,8 @@ after one of `python` is what that prints. A block with a `title="NAME"` is a fi
     <!-- slow -->              the next block is only run with -m slow
     <!-- times -->             the next block prints times and sizes, which differ from machine to machine
     <!-- not run: reason -->   the next block is never run
+
+And one, anywhere, says of the whole page that it is only run where a module is installed: <!-- needs annif -->.
 """
 
 from __future__ import annotations
@@ -52,6 +54,11 @@ def read_blocks(page: Path) -> list[Block]:
             found[-1] = replace(found[-1], output=block.text)
         found.append(block)
     return found
+
+
+def needed_modules(page: Path) -> list[str]:
+    """What must be installed for a page's code."""
+    return re.findall(r"<!-- needs (\w+) -->", page.read_text(encoding="utf-8"))
 
 
 def _end(block: Block) -> int:

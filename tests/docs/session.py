@@ -35,6 +35,8 @@ class Session:
     def __init__(self, page: Path, folder: Path) -> None:
         self.page, self.folder = page, folder
         self.names: dict[str, object] = {"__name__": "__main__"}
+        self.environment = {**os.environ, **ENVIRONMENT}
+        self.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self.servers: list[subprocess.Popen[bytes]] = []
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -72,16 +74,14 @@ class Session:
         place = f"{self.page.name}:{line}: {command}"
         if words[-1] == "&":
             return self._serve(command, place)
+        if words[0] == "export":
+            self.environment |= dict(word.split("=", 1) for word in words[1:])
+            return ""
         if words[0] == "labelwise" and not SHELL & set(" ".join(words)):
             code, out, err = run_here(words[1:])
         else:
-            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
             done = subprocess.run(
-                ["bash", "-c", command],
-                env={**os.environ, **ENVIRONMENT, "PATH": path},
-                capture_output=True,
-                text=True,
-                timeout=300,
+                ["bash", "-c", command], env=self.environment, capture_output=True, text=True, timeout=300
             )
             code, out, err = done.returncode, done.stdout, done.stderr
         assert code == 0, f"{place} ended with {code}:\n{out}{err}"
@@ -91,7 +91,7 @@ class Session:
         """Start a server and wait until it is ready."""
         words = [sys.executable, "-m", *shlex.split(command, comments=True)[:-1]]
         with Path(self.folder / "server.log").open("wb") as log:
-            self.servers.append(subprocess.Popen(words, stdout=log, stderr=log, env={**os.environ, **ENVIRONMENT}))
+            self.servers.append(subprocess.Popen(words, stdout=log, stderr=log, env=self.environment))
         end = time.monotonic() + 60
         while time.monotonic() < end and self.servers[-1].poll() is None:
             try:

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.docs.blocks import RUN, Block, read_blocks
+from tests.docs.blocks import RUN, Block, needed_modules, read_blocks
 from tests.docs.session import ENVIRONMENT, ROOT, Session, alike, commands
 
 DOCS = ROOT / "docs"
@@ -40,6 +40,8 @@ def run_page(page, folder, *, slow=False):
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the commands are those of a shell")
 @pytest.mark.parametrize(("page", "slow"), list(runs()))
 def test_the_code_of_a_page_runs(page, slow, tmp_path, monkeypatch):
+    for module in needed_modules(page):
+        pytest.importorskip(module, reason=f"the page needs {module}; see Makefile for an environment with it")
     monkeypatch.chdir(tmp_path)
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)

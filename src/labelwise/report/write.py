@@ -75,6 +75,8 @@ def write_report(
     bootstrap, seed
         Resamples behind the intervals, and where chance begins.
 
+    Examples
+    --------
     >>> write_report("runs/shop", "report.html", model="my-model", data="my-shop")
     """
     output = Path(output)
