@@ -160,6 +160,21 @@ def test_where_an_encoder_lay_stays_untold(tmp_path):
     assert list(again.predict(TEXTS)) == list(made.predict(TEXTS))
 
 
+def test_an_exported_encoder_travels_too(hub, tmp_path):
+    pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+    pytest.importorskip("onnxscript", reason="needs the extra onnx")
+    from labelwise.export import export_model
+
+    encoder = {"name": str(write_model(tmp_path / "tiny", "bert")), "max_length": 8}
+    config = labelwise.load_preset("hybrid", encoder=encoder, matcher={"device": "cpu"}, hold_out=0.0)
+    XTransformer(config).fit(TEXTS, LABELS).save(tmp_path / "model")
+    export_model(tmp_path / "model", tmp_path / "small")
+    model = labelwise.load_model(tmp_path / "small")
+    model.push_to_hub("user/small")
+    assert list(labelwise.from_pretrained("user/small").predict(TEXTS)) == list(model.predict(TEXTS))
+    assert list((hub.root / "cache").rglob("*.onnx"))
+
+
 def test_what_cannot_be(model, hub, tmp_path):
     model.save(tmp_path / "m")
     with pytest.raises(StorageError, match="holds a saved linear-tree, no XTransformer; use"):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from labelwise.types import OnEvent
 
 CARD = "README.md"
-READ = ["*.json", "*.jsonl", "*.safetensors", "*.txt", "*.model", CARD]
+READ = ["*.json", "*.jsonl", "*.safetensors", "*.onnx", "*.txt", "*.model", CARD]
 """What is fetched of a repository: what a model consists of, and nothing that could hold code or pickles."""
 OURS = [f"{room}/*" for room in ("tree-*", "tfidf", "index", "matcher", "ranker", "members", "shared", "memory")]
 OURS += ["labels.txt", "labels.jsonl", "calibration.json"]
