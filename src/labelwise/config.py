@@ -278,8 +278,8 @@ class GrowingConfig:
     """How labels are added to a trained model: see `labelwise.growing`."""
 
     per_cluster: int = 100
-    """Documents of a cluster that its new labels are told apart from, more or less. More are not better: old documents
-    may have a new label that nobody wrote down."""
+    """Documents of a cluster that a model keeps, and that labels are told apart from which no document of the data has.
+    More are not better: any of them may have the label, which nobody wrote down."""
     text_scale: float = 0.5
     """Length of the weights of a label that has a text only, beside the median of its cluster."""
     seed: int = 0

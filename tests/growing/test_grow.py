@@ -117,9 +117,9 @@ def test_labels_added_one_after_the_other_know_of_each_other(fitted, shop):
 
 @pytest.mark.parametrize("name", ["one-tree", "hybrid"])
 def test_documents_of_the_data_that_have_a_new_label_are_examples(name, fitted, shop):
-    """Whether examples come as texts or as documents with the label, the weights are the same."""
+    """As documents with the label they are told from all others, as texts from some, which are all if asked for."""
     model, new = fitted(name), shop.new(3, shop.hidden[:1])
-    given = add_labels(model, new, data=shop.train)
+    given = add_labels(model, new, data=shop.train, config=GrowingConfig(per_cluster=10_000))
     more = Dataset(
         Y=sp.csr_array(sp.vstack([shop.train.Y, sp.csr_array((len(new[0].examples), len(shop.old)))]).tocsr()),
         labels=shop.old,
@@ -156,6 +156,25 @@ def test_weights_of_examples_are_liblinears(shop):
     ones = np.ones((len(X), 1))
     svm = LinearSVC(C=1.0, fit_intercept=False, tol=1e-8, max_iter=1_000_000).fit(np.hstack((X, ones)), y)
     found = level_matrix(grown.trees_[0].levels[-1], model.n_features_)[:, -1]
+    np.testing.assert_allclose(found, svm.coef_[0], atol=2e-3)
+
+
+def test_many_examples_count_as_twenty_against_a_sample(shop):
+    """The same with the cost of each example scaled down, by scikit-learn."""
+    ranker = RankerConfig(tolerance=1e-4, max_sweeps=20_000, threshold=0.0, half_precision=False)
+    model = LinearTree(LinearTreeConfig(index=IndexConfig(method="none"), ranker=ranker, threads=1))
+    model.fit(shop.train.texts, shop.train.Y, label_names=shop.old)
+    kept = keep_documents(model, shop.train, config=GrowingConfig(per_cluster=150))
+    (new,) = shop.new(60, shop.hidden[:1])
+    n_examples = len(new.examples) + 1  # and the text
+    assert n_examples > 30
+    texts = model.tfidf_.transform([*new.examples, new.label]).toarray()
+    X = np.vstack([kept.memory_.features().toarray(), texts])
+    y = np.array([-1] * 150 + [1] * n_examples)
+    costs = np.where(y > 0, 20 / n_examples, 1.0)
+    svm = LinearSVC(C=1.0, fit_intercept=False, tol=1e-8, max_iter=1_000_000)
+    svm.fit(np.hstack((X, np.ones((len(X), 1)))), y, sample_weight=costs)
+    found = level_matrix(add_labels(kept, [new]).trees_[0].levels[-1], model.n_features_)[:, -1]
     np.testing.assert_allclose(found, svm.coef_[0], atol=2e-3)
 
 

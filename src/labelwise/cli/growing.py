@@ -63,7 +63,7 @@ class AddLabels(Growing):
     """The labels to add."""
     data: Path | None = None
     """Documents with labels, any data that labelwise reads, such as those that the model was trained on. Those that
-    have a new label are further examples of it, some of the others are what it is told from."""
+    have a new label are further examples of it, the others are what it is told from."""
     split: str = "train"
     """The split of --data, where it is a folder of splits."""
     format: Format | None = None

@@ -14,6 +14,7 @@ from labelwise.data import Dataset
 from labelwise.errors import UsageError
 from labelwise.growing.labels import NewLabel
 from labelwise.parts.memory import below, no_entries
+from labelwise.rank.negatives import teacher_forcing
 from labelwise.types import Csr, Ints
 
 
@@ -28,7 +29,7 @@ class Examples:
     Y: Csr
     """(n_docs, n_new) whose examples and texts they are."""
     Y_old: Csr
-    """(n_examples, n_labels) labels of the model that examples are known to have."""
+    """(n_docs, n_labels) labels of the model that they are known to have."""
     owners: Csr
     """(n_docs, n_new) those that decide where a label belongs: its examples, its text only where there are none."""
     counts: Ints
@@ -37,6 +38,13 @@ class Examples:
     """(n_new,) the row of each label's text; empty for a model that reads features."""
     in_data: npt.NDArray[np.bool_]
     """(n_data,) documents of the data set that are examples."""
+    annotated: npt.NDArray[np.bool_]
+    """(n_new,) labels that documents of the data set have: its others are then known not to have them."""
+
+    def clusters(self, old: npt.NDArray[np.int32], new: npt.NDArray[np.int32], n_clusters: int) -> Csr:
+        """(n_docs, n_clusters) the clusters of their labels, old and new."""
+        Y = Csr(sp.hstack((self.Y_old, self.Y), format="csr"))
+        return teacher_forcing(Y, np.concatenate((old, new)), n_clusters)
 
     @classmethod
     def of(cls, model: Model, labels: list[NewLabel], data: Dataset | None) -> Self:
@@ -56,10 +64,11 @@ class Examples:
         owner = np.repeat(np.arange(n_new), [len(one.examples) for one in labels])
         Y = _ones(owner, n_new)
         documents: Any = given
-        Y_old, in_data = no_entries(len(given), n_old), np.zeros(0, np.bool_)
+        Y_old, in_data, annotated = no_entries(len(given), n_old), np.zeros(0, np.bool_), np.zeros(n_new, np.bool_)
         if data is not None:
             new = Csr(data.Y[:, n_old : n_old + n_new])
             in_data = np.diff(new.indptr) > 0
+            annotated[new.indices] = True
             rows = np.flatnonzero(in_data)
             more: Any = model.inputs(data.take(rows))
             documents = [*given, *more] if reads_texts else more
@@ -73,7 +82,7 @@ class Examples:
                     f"the model reads features, and no document of the data has the label {missing!r}; give data that "
                     "have the new labels"
                 )
-            return cls(labels, documents, n_examples, Y, Y_old, Y, counts, np.empty(0, np.int64), in_data)
+            return cls(labels, documents, n_examples, Y, Y_old, Y, counts, np.empty(0, np.int64), in_data, annotated)
         documents = [*documents, *(one.text or one.label for one in labels)]
         every = np.arange(n_new)
         alone = Csr(sp.diags_array((counts == 0).astype(np.float32), format="csr"))
@@ -83,11 +92,12 @@ class Examples:
             documents,
             n_examples,
             below(Y, _ones(every, n_new)),
-            Y_old,
+            below(Y_old, no_entries(n_new, n_old)),
             below(Y, alone),
             counts,
             n_examples + every,
             in_data,
+            annotated,
         )
 
 

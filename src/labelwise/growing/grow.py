@@ -19,15 +19,14 @@ from labelwise.data import Dataset
 from labelwise.errors import DataError, UsageError
 from labelwise.growing.examples import Examples
 from labelwise.growing.keep import remember
-from labelwise.growing.kinds import Kind, Seen, kind_of
+from labelwise.growing.kinds import Clusters, Kind, Seen, kind_of
 from labelwise.growing.labels import new_labels
 from labelwise.growing.weigh import by_text, few_shot
 from labelwise.growing.weights import with_children, without_children
 from labelwise.index import Tree, embed_labels
 from labelwise.parts.memory import Memory
 from labelwise.parts.reading import Reading
-from labelwise.rank.negatives import teacher_forcing
-from labelwise.types import Csr, OnEvent
+from labelwise.types import Csr, Ints, OnEvent
 
 if TYPE_CHECKING:
     from labelwise.ensemble import Ensemble
@@ -52,9 +51,9 @@ def add_labels(
     labels
         `NewLabel` objects, dictionaries with label, text and examples, or bare names.
     data
-        Documents with labels, such as those that the model was trained on: those that have a new label are further
-        examples of it, some of the others the negatives. If not given, the documents that the model keeps are
-        (see `keep_documents`); labels without examples need neither.
+        Documents with labels, such as those that the model was trained on. Those that have a new label are further
+        examples of it, the others its negatives: all of the cluster's, or some where none is an example. If not given,
+        the documents that the model keeps are (see `keep_documents`); labels without examples need neither.
 
     Examples
     --------
@@ -134,23 +133,13 @@ def _add(
     seen = kind.read(reading, placing=True)
     _check_known(seen, examples)
     places = kind.place(seen, examples.owners)
-    shown, told = np.flatnonzero(examples.counts > 0), np.flatnonzero(examples.counts == 0)
-    memory = kind.model.memory_
-    if len(shown) and data is not None:
-        others = data.take(np.flatnonzero(~examples.in_data))
-        memory = remember(kind, others, config, clusters=[at[shown] for at in places], on_event=on_event)
-    if len(shown) and memory is None:
-        raise UsageError(
-            f"{examples.labels[shown[0]].label!r} has examples, but there are no documents to tell them from; give the "
-            "training data too (data, --data), or a model that keeps documents (labelwise train --growing)"
-        )
+    told = np.flatnonzero(examples.counts == 0)
+    groups = _groups(kind, examples, places, data, config, on_event)
     stands = []
     for number, ((tree, level), clusters) in enumerate(zip(kind.stands, places, strict=True)):
-        if len(shown):
-            assert memory is not None
-            options: dict[str, Any] = {"on_event": on_event}
-            blocks = few_shot(kind, number, clusters, shown, memory, seen, examples.Y, config, **options)
-            level = with_children(level, blocks)
+        for which, memory, sampled in groups:
+            options: dict[str, Any] = {"sampled": sampled, "seed": config.seed, "on_event": on_event}
+            level = with_children(level, few_shot(kind, number, clusters, which, memory, seen, examples, **options))
         if len(told):
             rows = examples.texts[told]
             text = kind.features(seen.X[rows], None if seen.E is None else seen.E[rows])
@@ -161,6 +150,38 @@ def _add(
     if kind.model.memory_ is not None:
         grown.memory_ = _remembered(kind.model.memory_, seen, examples, [tree for tree, _ in stands], config)
     return grown
+
+
+def _groups(
+    kind: Kind,
+    examples: Examples,
+    places: list[Clusters],
+    data: Dataset | None,
+    config: GrowingConfig,
+    on_event: OnEvent | None,
+) -> list[tuple[Ints, Memory, bool]]:
+    """Labels with examples, the documents that these are told apart from, and whether those are a sample.
+
+    Where documents of the data have a label, the others are known not to have it: all of a cluster's are negatives.
+    Otherwise any of them may have it without saying so, and a few will do.
+    """
+    groups: list[tuple[Ints, Memory, bool]] = []
+    others = None if data is None else data.take(np.flatnonzero(~examples.in_data))
+    for sampled in (False, True):
+        which = np.flatnonzero((examples.counts > 0) & (examples.annotated != sampled))
+        if not len(which):
+            continue
+        memory: Memory | None = kind.model.memory_
+        if others is not None:
+            clusters, most = [at[which] for at in places], None if sampled else len(others)
+            memory = remember(kind, others, config, clusters=clusters, most=most, on_event=on_event)
+        if memory is None:
+            raise UsageError(
+                f"{examples.labels[which[0]].label!r} has examples, but there are no documents to tell them from; give "
+                "the training data too (data, --data), or a model that keeps documents (labelwise train --growing)"
+            )
+        groups.append((which, memory, sampled))
+    return groups
 
 
 def _check_known(seen: Seen, examples: Examples) -> None:
@@ -190,7 +211,9 @@ def _remembered(memory: Memory, seen: Seen, examples: Examples, trees: list[Tree
     ]
     rows = np.unique(np.concatenate(first))
     Y = Csr(sp.hstack((examples.Y_old[rows], examples.Y[rows]), format="csr"))
-    near = tuple(teacher_forcing(Y, tree.clusters, tree.n_clusters) for tree in trees)
+    near = tuple(
+        examples.clusters(tree.clusters[:n_old], tree.clusters[n_old:], tree.n_clusters)[rows] for tree in trees
+    )
     return wide.and_also(Memory.of(seen.X[rows], None if seen.E is None else seen.E[rows], Y, near))
 
 

@@ -9,16 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.config import GrowingConfig
+from labelwise.growing.examples import Examples
 from labelwise.growing.kinds import Clusters, Kind, Seen
 from labelwise.growing.weights import Blocks
 from labelwise.parts.memory import Memory, below, no_entries
 from labelwise.rank.linear import Features, LevelTrainer
-from labelwise.rank.negatives import teacher_forcing
 from labelwise.rank.weights import LevelWeights, PrunedBlock
-from labelwise.types import Csr, Ints, OnEvent
+from labelwise.types import Csr, Floats, Ints, OnEvent
 
 TOLERANCE, SWEEPS = 0.1, 50
 """Few labels and few documents: more care than in training costs nothing."""
+MOST = 20
+"""What the examples of a label count for at most, against a sample of documents: more would be believed too often."""
 
 
 def few_shot(
@@ -28,9 +30,10 @@ def few_shot(
     which: Ints,
     memory: Memory,
     seen: Seen,
-    Y: Csr,
-    config: GrowingConfig,
+    examples: Examples,
     *,
+    sampled: bool,
+    seed: int = 0,
     on_event: OnEvent | None = None,
 ) -> Blocks:
     """Models of labels with examples in one tree: the same problem as in training, on the cluster's documents.
@@ -41,13 +44,14 @@ def few_shot(
     clusters : (n_new,) where the new labels belong
     which : those of them that have examples
     memory : documents without any of the new labels
-    seen, Y : examples and texts of the new labels, and (n_seen, n_new) whose they are
+    seen : examples and texts of the new labels
+    sampled : whether the documents of a cluster are only a few of many, so that many examples may not outweigh them
     """
-    level = kind.stands[number][1]
+    tree, level = kind.stands[number]
     touched, inverse = np.unique(clusters[which], return_inverse=True)
     parents = inverse.astype(np.int32)
-    own = Csr(Y[:, which])
-    teacher = below(memory.near[number][:, touched], teacher_forcing(own, parents, len(touched)))
+    own = Csr(examples.Y[:, which])
+    more = examples.clusters(tree.clusters, clusters, tree.n_clusters)
     E = None
     if memory.E is not None and seen.E is not None:
         E = np.concatenate((memory.E.astype(np.float32), seen.E))
@@ -61,13 +65,17 @@ def few_shot(
             max_sweeps=max(kind.ranker.max_sweeps, SWEEPS),
             half_precision=_is_half(level),
         ),
-        seed=config.seed,
+        seed=seed,
         threads=kind.threads,
+        document_costs=np.concatenate((np.ones(len(memory)), _costs(own))) if sampled else None,
     )
+    teacher = below(memory.near[number][:, touched], more[:, touched])
     solved = trainer.fit(teacher, name="learning the new labels", on_event=on_event)
-    first = kind.stands[number][0].n_labels
     return {
-        int(cluster): (solved.block(at), (first + which[solved.child_ids[solved.children(at)]]).astype(np.int32))
+        int(cluster): (
+            solved.block(at),
+            (tree.n_labels + which[solved.child_ids[solved.children(at)]]).astype(np.int32),
+        )
         for at, cluster in enumerate(touched)
     }
 
@@ -100,6 +108,15 @@ def by_text(kind: Kind, number: int, clusters: Clusters, which: Ints, text: Feat
         block = PrunedBlock.prune(W, features, n_dense=n_dense, threshold=0.0, most=None, half=_is_half(level))
         blocks[int(cluster)] = (block, (tree.n_labels + which[mine]).astype(np.int32))
     return blocks
+
+
+def _costs(Y: Csr) -> Floats:
+    """(n_docs,) costs by which no label's examples count for more than `MOST` in all."""
+    shares = np.minimum(1, MOST / np.maximum(np.bincount(Y.indices, minlength=Y.shape[1]), 1))
+    costs = np.ones(Y.shape[0])
+    rows = np.flatnonzero(np.diff(Y.indptr))
+    costs[rows] = np.maximum.reduceat(shares[Y.indices], Y.indptr[rows])
+    return costs
 
 
 def _columns(
