@@ -148,6 +148,10 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("--documents", type=int, default=2000)
     options = parser.parse_args()
+    if options.documents < 10:
+        parser.error(f"--documents is {options.documents}; give at least 10")
+    if options.output.exists():
+        parser.error(f"{options.output} exists already; choose another place")
     {"tickets": write_tickets, "library": write_library}[options.what](options.output, options.documents)
     print(f"{options.output}: {options.documents} documents, all made up")
 

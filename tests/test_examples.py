@@ -8,20 +8,34 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labelwise import LinearTreeConfig, generate_shop
+from labelwise import LinearTree, LinearTreeConfig, generate_shop, load_dataset, load_splits, precision_at_k
 
-FILE = Path(__file__).parents[1] / "examples" / "keyword_recommendation.py"
-pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="the examples are not beside the tests")
+EXAMPLES = Path(__file__).parents[1] / "examples"
+pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
 
 
-@pytest.fixture(scope="module")
-def example():
-    spec = importlib.util.spec_from_file_location("keyword_recommendation", FILE)
+def loaded(name):
+    """A script as a module."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look it up
     spec.loader.exec_module(module)
     yield module
     del sys.modules[spec.name]
+
+
+@pytest.fixture(scope="module")
+def example():
+    yield from loaded("keyword_recommendation")
+
+
+@pytest.fixture(scope="module")
+def made_up():
+    yield from loaded("made_up")
+
+
+def test_all_examples_are_tested():
+    assert {file.stem for file in EXAMPLES.glob("*.py")} == {"keyword_recommendation", "made_up"}
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +84,48 @@ def test_it_runs_as_a_command(example, monkeypatch, capsys):
     out = capsys.readouterr().out
     for words in ("all made up", "Red Cotton Play Mat", "words:", "found among:", "led to:", "% alike"):
         assert words in out
+
+
+# ---------------------------------------------------------------------- the made-up data of the tutorials
+
+
+def run(made_up, monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["made_up", *map(str, arguments)])
+    made_up.main()
+
+
+def test_tickets_can_be_learnt(made_up, monkeypatch, tmp_path, capsys):
+    run(made_up, monkeypatch, "tickets", tmp_path / "a.csv", "--documents", 800)
+    run(made_up, monkeypatch, "tickets", tmp_path / "b.csv", "--documents", 800)
+    assert "800 documents, all made up" in capsys.readouterr().out
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    data = load_dataset(tmp_path / "a.csv", text_column="subject,body", labels_column="tags")
+    assert set(data.labels) == {*made_up.PROBLEMS, *made_up.PLACES}
+    train, test = data.take(range(700)), data.take(range(700, 800))
+    model = LinearTree().fit(train.texts, train.Y, label_names=train.labels)
+    assert 80 < precision_at_k(test.Y, model.predict(test.texts, top_k=1), k=1) < 100  # some texts say nothing
+
+
+def test_the_library_is_one_of_annif(made_up, monkeypatch, tmp_path):
+    run(made_up, monkeypatch, "library", tmp_path / "library", "--documents", 800)
+    splits = load_splits(tmp_path / "library")
+    assert {name: len(split) for name, split in splits.items()} == {"train": 720, "test": 80}
+    lines = (tmp_path / "library/subjects.tsv").read_text().splitlines()
+    uris = {line.split("\t")[0].strip("<>"): line.split("\t")[1] for line in lines}
+    assert list(uris.values()) == list(made_up.SUBJECTS)
+    train, test = splits["train"], splits["test"]
+    assert set(train.labels) <= set(uris)
+    model = LinearTree().fit(train.texts, train.Y, label_names=train.labels)
+    assert 80 < precision_at_k(test.Y, model.predict(test.texts, top_k=1), k=1) < 100
+
+
+@pytest.mark.parametrize(
+    ("documents", "place", "told"), [(9, "new", "give at least 10"), (20, "there", "exists already; choose another")]
+)
+def test_what_is_wrong_is_told_in_a_sentence(made_up, monkeypatch, tmp_path, capsys, documents, place, told):
+    (tmp_path / "there").mkdir()
+    with pytest.raises(SystemExit) as ended:
+        run(made_up, monkeypatch, "library", tmp_path / place, "--documents", documents)
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
+    assert not any((tmp_path / "there").iterdir())

@@ -19,7 +19,7 @@ def runs():
     for page in PAGES:
         blocks = [block for block in read_blocks(page) if block.kind in RUN and block.not_run is None]
         name = str(page.relative_to(DOCS))
-        if any(not block.slow for block in blocks):
+        if any(not block.slow and not block.hidden for block in blocks):
             yield pytest.param(page, False, id=name)
         if any(block.slow for block in blocks):
             yield pytest.param(page, True, id=f"{name}-slow", marks=pytest.mark.slow)
