@@ -54,6 +54,7 @@ def test_labels_come_and_go(name, count, fitted, shop, tmp_path):
     for old, new in zip(first, weights(grown), strict=True):
         np.testing.assert_array_equal(new[:, : old.shape[1]], old)
         assert new[:, old.shape[1] :].any(axis=0).all()
+    assert all(added_labels(member) == added_labels(grown) for member in members(grown))
     assert predicted(model, texts) == before  # the model that was given is as it was
     assert "added" not in model.report_
     assert model.labels_ == shop.old

@@ -65,14 +65,13 @@ def add_labels(
     examples = Examples.of(model, new, known)
     reading = Reading(examples.documents, threads=model.config.threads, on_event=on_event)
 
-    def add(member: Model) -> Model:
-        return _add(kind_of(member), examples, reading, known, config, on_event)
-
-    grown = each(model, add)
     counts = examples.counts.tolist()
     told = [{"label": one.label, "examples": count} for one, count in zip(new, counts, strict=True)]
-    grown.report_ = {**model.report_, "added": [*added_labels(model), *told]}
-    return grown
+    return each(
+        model,
+        lambda member: _add(kind_of(member), examples, reading, known, config, on_event),
+        lambda report: {**report, "added": [*report.get("added", []), *told]},
+    )
 
 
 def remove_labels(model: Model, labels: Iterable[str]) -> Model:
@@ -84,12 +83,13 @@ def remove_labels(model: Model, labels: Iterable[str]) -> Model:
         what = f"has no label {unknown[0]!r}" if unknown else "keeps all its labels if none is named"
         raise UsageError(f"the model {what}; give names of labels that it has")
     gone = np.isin(np.array(model.labels_, dtype=object), names)
-    pruned = each(model, lambda member: _remove(kind_of(member), gone))
     left = [one for one in added_labels(model) if one["label"] not in set(names)]
-    pruned.report_ = {name: value for name, value in model.report_.items() if name != "added"}
-    if left:
-        pruned.report_["added"] = left
-    return pruned
+
+    def told(report: dict[str, Any]) -> dict[str, Any]:
+        rest = {name: value for name, value in report.items() if name != "added"}
+        return {**rest, "added": left} if left else rest
+
+    return each(model, lambda member: _remove(kind_of(member), gone), told)
 
 
 def keep_documents(
@@ -104,7 +104,7 @@ def keep_documents(
         twin.memory_ = remember(kind_of(member), known, settings, on_event=on_event)
         return twin
 
-    return each(model, keep)
+    return each(model, keep, dict)
 
 
 def added_labels(model: Model) -> list[dict[str, Any]]:
@@ -112,14 +112,17 @@ def added_labels(model: Model) -> list[dict[str, Any]]:
     return list(model.report_.get("added", []))
 
 
-def each(model: Model, change: Callable[[Model], Model]) -> Model:
-    """A changed model, or an ensemble of its changed members."""
-    if model.kind != "ensemble":
-        return change(model)
-    whole: Ensemble = copy(model)  # type: ignore[assignment]  # the class is not imported for its name alone
-    whole.members_ = [change(member) for member in whole.members_]
-    whole.labels_ = whole.members_[0].labels_
-    return whole
+def each(model: Model, change: Callable[[Model], Model], told: Callable[[dict[str, Any]], dict[str, Any]]) -> Model:
+    """A changed model, or an ensemble of its changed members; `told` makes the reports of all of them."""
+    if model.kind == "ensemble":
+        whole: Ensemble = copy(model)  # type: ignore[assignment]  # the class is not imported for its name alone
+        whole.members_ = [each(member, change, told) for member in whole.members_]
+        whole.labels_ = whole.members_[0].labels_
+        changed: Model = whole
+    else:
+        changed = change(model)
+    changed.report_ = told(model.report_)
+    return changed
 
 
 def _add(

@@ -48,10 +48,8 @@ def update(model: Model, data: Dataset, *, on_event: OnEvent | None = None) -> M
         stands = [(tree, _go_on(kind, number, seen, Y, on_event)) for number, (tree, _) in enumerate(kind.stands)]
         return kind.rebuilt(stands, kind.model.labels_)
 
-    updated = each(model, go_on)
     told = {"documents": len(rows), "pairs": int(Y.nnz), "labels": len(np.unique(Y.indices))}
-    updated.report_ = {**model.report_, "updates": [*model.report_.get("updates", []), told]}
-    return updated
+    return each(model, go_on, lambda report: {**report, "updates": [*report.get("updates", []), told]})
 
 
 def _go_on(kind: Kind, number: int, seen: Seen, Y: Csr, on_event: OnEvent | None) -> LevelWeights:
