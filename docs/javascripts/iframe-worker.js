@@ -9,7 +9,7 @@ if (location.protocol === "file:") {
       document.body.append(this.frame);
       const inside = this.frame.contentWindow;
       inside.postMessage = (data) => {
-        const event = new MessageEvent("message", { data });
+        const event = new MessageEvent("message", { data: structuredClone(data) });
         this.dispatchEvent(event);
         this.onmessage?.(event);
       };
@@ -23,7 +23,8 @@ if (location.protocol === "file:") {
       inside.document.body.append(script);
     }
 
-    postMessage(data) {
+    postMessage(given) {
+      const data = structuredClone(given); // as between workers: neither side sees what the other does to it
       if (!this.ready) this.waiting.push(data);
       else setTimeout(() => this.frame.contentWindow?.dispatchEvent(new MessageEvent("message", { data })));
     }

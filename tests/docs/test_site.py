@@ -3,13 +3,16 @@
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
 import labelwise
+from labelwise.cli import COMMANDS
 from tests.docs.session import ROOT
 
 DOCS = ROOT / "docs"
@@ -65,21 +68,67 @@ def test_the_figures_are_those_that_are_drawn():
         assert (DOCS / "images" / f"{name}.svg").read_text(encoding="utf-8") == draw(), f"run {name} again: figures.py"
 
 
-def test_the_site_is_built_without_dead_links(tmp_path):
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The folder of the built site."""
     pytest.importorskip("zensical", reason="zensical is not installed; make docs installs it")
-    for name in ("docs", "src", "zensical.toml"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    place = {**os.environ, "PYTHONPATH": f"{DOCS / '.site'}{os.pathsep}{ROOT / 'src'}"}
+    place = tmp_path_factory.mktemp("built").resolve()
+    shutil.copytree(DOCS, place / "docs")
+    shutil.copy(SITE, place)
+    (place / "src").symlink_to(ROOT / "src")
+    environment = {**os.environ, "PYTHONPATH": f"{DOCS / '.site'}{os.pathsep}{ROOT / 'src'}"}
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
-    done = subprocess.run(command, cwd=tmp_path, env=place, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert list(tool("check").problems(tmp_path.resolve() / "site")) == []
-    pages = list((tmp_path / "site").rglob("*.html"))
-    assert len(pages) > 40
-    reference = (tmp_path / "site/reference/models.html").read_text(encoding="utf-8")
-    for words in ("LinearTree", "label_names", "Keep the stages"):
-        assert words in reference
-    assert "labelwise train" in (tmp_path / "site/reference/cli.html").read_text(encoding="utf-8")
+    return place / "site"
+
+
+def test_the_site_has_no_dead_links_and_nothing_from_elsewhere(built):
+    assert list(tool("check").problems(built)) == []
+    assert len(list(built.rglob("*.html"))) > 40
+    models = (built / "reference/models.html").read_text(encoding="utf-8")
+    for words in ("LinearTree", "label_names", "find them again"):
+        assert words in models
+    commands = (built / "reference/cli.html").read_text(encoding="utf-8")
+    for name in COMMANDS:
+        assert f'id="{name}"' in commands
+
+
+@pytest.fixture(scope="module")
+def browser():
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with api.sync_playwright() as playwright:
+        if path is None and not Path(playwright.chromium.executable_path).exists():
+            pytest.skip("there is no Chromium; run: playwright install chromium")
+        with playwright.chromium.launch(executable_path=path, args=["--no-sandbox"]) as browser:
+            yield browser
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 768, 1400])
+def test_pages_fit_any_screen_without_a_network(built, browser, width, scheme):
+    wrong = []
+    with browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme) as context:
+        page = context.new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda asked: asked.url.startswith("http") and wrong.append(asked.url))
+        for name in ("index", "tutorials/tickets", "method", "performance", "reference/models", "reference/cli"):
+            page.goto((built / f"{name}.html").as_uri())
+            too_wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+            assert not too_wide, f"{name} is wider than {width}"
+    assert wrong == []
+
+
+def test_search_works_from_a_folder(built, browser):
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto((built / "index.html").as_uri())
+        page.wait_for_timeout(500)
+        page.keyboard.press("Control+k")
+        page.keyboard.type("threshold", delay=50)
+        page.get_by_text("Choosing a threshold").first.wait_for(timeout=10_000)
+        assert page.get_by_placeholder("Search").last.input_value() == "threshold"
 
 
 # ---------------------------------------------------------------------- the check itself
