@@ -1,5 +1,7 @@
 """Children into and out of a level, against dense matrices."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,9 +12,12 @@ from tests.rank.test_weights import WEIGHTS, levels, prune
 from tests.reference.weights import block_matrix, level_matrix
 
 
-@given(levels(), st.data())
-def test_children_come_and_go(made, data):
+@given(levels(), st.booleans(), st.data())
+def test_children_come_and_go(made, packed, data):
     level, wanted = made
+    if packed:  # as an exported model is
+        level = replace(level, dense=level.dense.astype(np.float16))
+        wanted[-1, level.child_ids] = level.dense[:, 0]
     n_features, number = len(wanted) - 1, level.n_children
     added, columns = {}, [wanted]
     for parent in sorted(data.draw(st.sets(st.integers(0, level.n_parents - 1)))):
@@ -21,7 +26,7 @@ def test_children_come_and_go(made, data):
         half = level.entry_value.dtype == np.float16
         block = prune(W, np.arange(n_features, dtype=np.uint32), half=half, n_dense=1)
         added[parent] = (block, np.arange(number, number + shape[1], dtype=np.int32))
-        columns.append(np.vstack((block_matrix(block, n_features), block.dense.T)))
+        columns.append(np.vstack((block_matrix(block, n_features), block.dense.T.astype(level.dense.dtype))))
         number += shape[1]
     grown = with_children(level, added)
     np.testing.assert_array_equal(level_matrix(grown, n_features), np.hstack(columns))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ def with_children(level: LevelWeights, added: Blocks) -> LevelWeights:
     whole = {}
     for parent, (block, ids) in added.items():
         both = np.concatenate((level.child_ids[level.children(parent)], ids))
-        whole[parent] = (PrunedBlock.beside([level.block(parent), block]), both)
+        whole[parent] = (PrunedBlock.beside([level.block(parent), _like(block, level)]), both)
     return with_blocks(level, whole)
 
 
@@ -44,10 +45,16 @@ def with_blocks(level: LevelWeights, changed: Blocks) -> LevelWeights:
     blocks, ids = [], []
     for parent in range(level.n_parents):
         if parent in changed:
-            block, own = changed[parent]
+            block, own = _like(changed[parent][0], level), changed[parent][1]
         else:
             block, own = level.block(parent), level.child_ids[level.children(parent)]
         blocks.append(block)
         ids.append(own)
     indptr = np.concatenate(([0], np.cumsum([len(own) for own in ids]))).astype(np.int64)
     return LevelWeights.join(blocks, indptr, np.concatenate(ids))
+
+
+def _like(block: PrunedBlock, level: LevelWeights) -> PrunedBlock:
+    """The block in the precision of the level, which keeps its own."""
+    dense: Any = block.dense.astype(level.dense.dtype, copy=False)
+    return replace(block, entry_value=block.entry_value.astype(level.entry_value.dtype, copy=False), dense=dense)
