@@ -29,7 +29,7 @@ test-annif: $(ANNIF_VENV)/.annif
 	$(ANNIF_VENV)/bin/python -m pytest tests/docs/test_pages.py -k annif
 
 docs: $(VENV)/.docs
-	PYTHONPATH=docs/.site $(BIN)/zensical build --clean
+	PYTHONPATH=docs/.site $(BIN)/zensical build --clean --strict
 	$(BIN)/python docs/.site/check.py site
 
 # The property tests with many more, ever new examples.
