@@ -71,7 +71,7 @@ class LinearMatcher:
 
     def head(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """What the dense features and the bias say: (n_clusters, n_dense) weights and (n_clusters,) biases."""
-        dense = self.level.dense
+        dense = self.level.dense.astype(np.float32, copy=False)
         return dense[:, : self.n_dense], dense[:, self.n_dense] * np.float32(self.bias)
 
     def scores(self, X: Csr, E: Floats | None = None, *, threads: int | None = None) -> npt.NDArray[np.float16]:

@@ -17,6 +17,7 @@ from labelwise.events import Task
 from labelwise.index.embed import unit_rows
 from labelwise.metrics import precision_at_k
 from labelwise.rank.linear import Features
+from labelwise.rank.packed import unpack
 from labelwise.rank.predict import BeamSearch, Combine, Shortlist
 from labelwise.rank.tree import train_level, train_level_twice
 from labelwise.rank.weights import LevelWeights
@@ -177,7 +178,7 @@ class Ranker:
         """Read what `save` wrote; weights are mapped, not copied."""
         saved = storage.load(path, kind=KIND, verify=verify)
         try:
-            return cls(LevelWeights.from_arrays(saved.arrays, ""), **saved.config)
+            return cls(unpack(saved.arrays, ""), **saved.config)
         except (KeyError, TypeError) as err:
             raise StorageError(f"{path} holds no ranker ({err}); copy or make it again") from err
 

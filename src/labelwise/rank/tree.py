@@ -19,11 +19,12 @@ from labelwise.index.tree import Tree
 from labelwise.rank.linear import Features, LevelTrainer
 from labelwise.rank.negatives import both, matcher_aware, teacher_forcing
 from labelwise.rank.neighbours import NearestLabels, NeighbourSearch
+from labelwise.rank.packed import unpack
 from labelwise.rank.predict import BeamSearch
 from labelwise.rank.weights import LevelWeights
 from labelwise.types import Csr, OnEvent
 
-_KIND = "linear tree levels"
+KIND = "linear tree levels"
 # Smaller weights of centroids are dropped: they take half of the space and move a cosine by a thousandth.
 _LEAST_OF_CENTROID = 0.003
 
@@ -58,16 +59,16 @@ class TrainedTree:
             if self.nearest is not None:
                 arrays |= self.nearest.to_arrays("centroids.")
                 about["n_features"] = self.nearest.n_features
-            storage.save(folder / "ranker", kind=_KIND, config=about, arrays=arrays)
+            storage.save(folder / "ranker", kind=KIND, config=about, arrays=arrays)
 
     @classmethod
     def load(cls, path: Path | str, *, verify: bool = True) -> Self:
         """Read what `save` wrote; weights are mapped, not copied."""
         path = Path(path)
         tree = Tree.load(path / "index", verify=verify)
-        saved = storage.load(path / "ranker", kind=_KIND, verify=verify)
+        saved = storage.load(path / "ranker", kind=KIND, verify=verify)
         try:
-            levels = tuple(LevelWeights.from_arrays(saved.arrays, f"{t}.") for t in range(saved.config["n_levels"]))
+            levels = tuple(unpack(saved.arrays, f"{t}.") for t in range(saved.config["n_levels"]))
             nearest = None
             if "n_features" in saved.config:
                 n_features = saved.config["n_features"]

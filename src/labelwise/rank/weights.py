@@ -38,7 +38,7 @@ class LevelWeights:
     """(n_entries,) which child of the block a weight belongs to."""
     entry_value: npt.NDArray[np.float16] | npt.NDArray[np.float32]
     """(n_entries,)"""
-    dense: npt.NDArray[np.float32]
+    dense: npt.NDArray[np.float32] | npt.NDArray[np.float16]
     """(n_children, n_dense) weights of the dense features; the last column is the bias's."""
 
     @property
@@ -109,7 +109,7 @@ class PrunedBlock:
     row_end: npt.NDArray[np.uint32]
     entry_child: npt.NDArray[np.uint32]
     entry_value: npt.NDArray[Any]
-    dense: npt.NDArray[np.float32]
+    dense: npt.NDArray[np.float32] | npt.NDArray[np.float16]
 
     @classmethod
     def prune(
