@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from labelwise import storage
 from labelwise.base import CALIBRATED_ON, Model, check_fitted
@@ -13,22 +14,24 @@ from labelwise.card import render_card
 from labelwise.config import XTransformerConfig
 from labelwise.data import Dataset
 from labelwise.errors import DataError, UsageError
-from labelwise.features.encoder import Encoder
+from labelwise.features.folder import is_exported, load_encoder
 from labelwise.features.tfidf import Tfidf
-from labelwise.fitting.ground import Ground, choose_device
 from labelwise.fitting.source import Source, check_texts
-from labelwise.fitting.stages import AnyMatcher, Stages
 from labelwise.fitting.workbench import Workbench
 from labelwise.index import Tree
+from labelwise.match.exported import ExportedMatcher
 from labelwise.match.frozen import FrozenMatcher
 from labelwise.match.joint import GroupMatcher
-from labelwise.match.matcher import Matcher
-from labelwise.match.processes import joined
 from labelwise.parts.reading import Reading
 from labelwise.parts.shelf import Shelf
 from labelwise.rank.ranker import Inputs, Ranker
 from labelwise.run import fitting
 from labelwise.types import Csr, OnEvent
+
+if TYPE_CHECKING:  # what trains needs torch, an exported model does not
+    from labelwise.fitting.stages import Stages
+    from labelwise.match.matcher import Matcher
+    from labelwise.parts.reading import AnyMatcher
 
 
 class XTransformer(Model):
@@ -84,6 +87,10 @@ class XTransformer(Model):
         run_dir
             Keep the stages' results there, and find them again.
         """
+        from labelwise.fitting.ground import Ground
+        from labelwise.fitting.stages import Stages
+        from labelwise.match.processes import joined
+
         config = _checked(self.config)
         source = Source.of(
             texts,
@@ -198,15 +205,30 @@ class XTransformer(Model):
         self._load_common(path, about)
         self.tfidf_ = shelf.load(path / "tfidf", Tfidf.load)
         self.tree_ = Tree.load(path / "index", verify=verify)
-        options: dict[str, Any] = {"device": choose_device(None), "verify": verify}
         if config.fine_tune:
-            matcher = shelf.load(path / "matcher", lambda place: Matcher.load(place, **options))
+            matcher = shelf.load(path / "matcher", partial(_load_matcher, verify=verify))
             self.matcher_ = GroupMatcher(matcher, about["group"]) if "group" in about else matcher
         else:
-            encoder = shelf.load(path / "matcher" / "encoder", Encoder.load)
-            self.matcher_ = FrozenMatcher.load(path / "matcher", encoder=encoder, **options)
+            encoder = shelf.load(path / "matcher" / "encoder", load_encoder)
+            device = _device() if encoder.trainable else None
+            self.matcher_ = FrozenMatcher.load(path / "matcher", encoder=encoder, device=device, verify=verify)
         self.ranker_ = Ranker.load(path / "ranker", verify=verify)
         return self
+
+
+def _load_matcher(path: Path, *, verify: bool) -> Matcher | ExportedMatcher:
+    """The fine-tuned matcher of a folder; torch is imported where it computes."""
+    if is_exported(path / "encoder"):
+        return ExportedMatcher.load(path, verify=verify)
+    from labelwise.match.matcher import Matcher
+
+    return Matcher.load(path, device=_device(), verify=verify)
+
+
+def _device() -> str | None:
+    from labelwise.fitting.ground import choose_device
+
+    return choose_device(None)
 
 
 def _checked(config: XTransformerConfig) -> XTransformerConfig:

@@ -1,5 +1,6 @@
 """labelwise export"""
 
+import numpy as np
 import pytest
 
 from labelwise import XTransformer, generate_shop, load_model, load_preset
@@ -33,6 +34,27 @@ def test_a_linear_model(labelwise, model, tmp_path):
     result = labelwise("export", model, tmp_path / "out")
     assert result.code == 2
     assert result.err.endswith(
-        "holds a linear-tree without an encoder, so there is nothing to export; use it as it is\n"
+        "holds a linear-tree without an encoder, so there is nothing to export; use it as it is, or have its weights "
+        "written in fewer bits (--ranker int8)\n"
     )
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("bits", ["fp16", "int8"])
+def test_fewer_bits_for_the_labels(labelwise, model, tmp_path, bits):
+    result = labelwise("export", model, tmp_path / "small", "--ranker", bits)
+    assert result.code == 0, result.err
+    before, after = load_model(model), load_model(tmp_path / "small")
+    texts = generate_shop(200, 100)["test"].texts
+    wanted, found = (one.predict(texts, top_k=3).matrix.toarray() for one in (before, after))
+    np.testing.assert_allclose(found, wanted, atol=0.05)
+    assert "were rounded to" in (tmp_path / "small" / "README.md").read_text(encoding="utf-8")
+    if bits == "int8":
+        sizes = [sum(f.stat().st_size for f in one.rglob("arrays.safetensors")) for one in (model, tmp_path / "small")]
+        assert sizes[1] < sizes[0]
+        after.save(tmp_path / "again")
+        again = load_model(tmp_path / "again").predict(texts, top_k=3).matrix.toarray()
+        np.testing.assert_array_equal(again, found)
+    wrong = labelwise("export", model, tmp_path / "other", "--ranker", "int4")
+    assert wrong.code == 2
+    assert not (tmp_path / "other").exists()

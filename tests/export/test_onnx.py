@@ -1,5 +1,8 @@
 """Exported models: the same answers by an ONNX file, in every form that a model has."""
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +13,7 @@ pytest.importorskip("onnxscript", reason="needs the extra onnx")
 
 import torch
 
-from labelwise import Encoder, EncoderConfig, Ensemble, XTransformer, explain, generate_shop, load_model, load_preset
-from labelwise.config import EnsembleConfig
+from labelwise import Encoder, EncoderConfig, XTransformer, explain, load_model, load_preset
 from labelwise.errors import MissingExtraError, StorageError, UsageError
 from labelwise.export import export_model
 from labelwise.features import onnx
@@ -25,41 +27,6 @@ TEXTS = [
     "",
     "children in the waters of the law for a shoe running in cheap quotas of fishing",
 ]
-
-
-@pytest.fixture(scope="module")
-def shop():
-    return generate_shop(300, 100)
-
-
-@pytest.fixture(scope="module")
-def models(shop, tmp_path_factory):
-    """A fine-tuned model, a hybrid, and an ensemble of both, saved."""
-    folder = tmp_path_factory.mktemp("models")
-    settings = {
-        "encoder": {"name": str(write_model(folder / "tiny", "bert")), "max_length": 16},
-        "dense_weight": 1.0,
-        "matcher_weight": 1.0,
-        "threads": 1,
-    }
-    train = shop["train"]
-    tuned = {"matcher": {"steps": 3, "batch_size": 32, "device": "cpu"}}
-    made = [
-        XTransformer(load_preset(preset, **settings, **more)).fit(train.texts, train.Y, label_names=train.labels)
-        for preset, more in (("x-transformer", tuned), ("hybrid", {}))
-    ]
-    for name, model in zip(("tuned", "hybrid"), made, strict=True):
-        model.save(folder / name)
-    Ensemble.of([load_model(folder / name) for name in ("tuned", "hybrid")], EnsembleConfig()).save(folder / "ensemble")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def exported(models, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("exported")
-    export_model(models / "ensemble", folder / "ensemble")
-    export_model(models / "hybrid", folder / "int8", int8=True)
-    return folder
 
 
 def encoders_of(model):
@@ -77,6 +44,33 @@ def test_the_answers_are_torchs(models, exported, shop):
     wanted, found = before.predict(texts, top_k=5).matrix, after.predict(texts, top_k=5).matrix
     np.testing.assert_allclose(found.toarray(), wanted.toarray(), atol=1e-4)
     assert "made by `labelwise export`" in (exported / name / "README.md").read_text(encoding="utf-8")
+
+
+WITHOUT_TORCH = """
+import json, sys
+for name in ("torch", "transformers"):
+    sys.modules[name] = None
+from labelwise import explain, load_model
+model = load_model(sys.argv[1])
+texts = json.load(sys.stdin)
+rows = model.predict(texts, top_k=5)
+assert explain(model, texts[0])
+model.save(sys.argv[2])
+print(json.dumps([rows[at] for at in range(len(texts))]))
+"""
+
+
+def test_neither_torch_nor_transformers_is_needed(exported, shop, tmp_path):
+    texts = [*shop["test"].texts[:20], *TEXTS]
+    command = [sys.executable, "-c", WITHOUT_TORCH, str(exported / "ensemble"), str(tmp_path / "again")]
+    done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    here = load_model(exported / "ensemble").predict(texts, top_k=5)
+    for found, wanted in zip(json.loads(done.stdout), here, strict=True):
+        assert [name for name, _ in found] == [name for name, _ in wanted]
+        np.testing.assert_allclose([score for _, score in found], [score for _, score in wanted], atol=1e-6)
+    again = load_model(tmp_path / "again").predict(texts, top_k=5)
+    np.testing.assert_array_equal(again.matrix.toarray(), here.matrix.toarray())
 
 
 def test_equal_files_are_shared_and_others_are_not(exported):
@@ -107,9 +101,8 @@ def test_a_vector_does_not_depend_on_its_batch(tmp_path, kind, monkeypatch):
     ours, E = Encoder.load(tmp_path / "onnx"), torchs.embed(TEXTS)
     for tokens, threads in ((1, 1), (20, 2), (512, 3)):
         monkeypatch.setattr(onnx, "TOKENS_PER_PIECE", tokens)
-        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        monkeypatch.setattr(onnx, "available_cores", lambda threads=threads: threads)
         np.testing.assert_allclose(ours.embed(TEXTS), E, atol=1e-5)
-        np.testing.assert_allclose(ours.embed(TEXTS, batch_tokens=1), E, atol=1e-5)
     assert ours.embed([]).shape == (0, 32)
 
 

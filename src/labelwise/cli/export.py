@@ -16,19 +16,22 @@ from labelwise.errors import UsageError
 
 @dataclass(frozen=True, kw_only=True)
 class Export(Command):
-    """Write a copy of a model with an encoder that is smaller and faster on CPUs; every command reads it.
+    """Write a copy of a model that is smaller and faster on CPUs, and needs no torch; every command reads it.
 
     Try it: labelwise export my-model my-model-int8 --to onnx --int8
     """
 
     source: Annotated[Path, Positional, arg(metavar="MODEL")]
-    """The folder of an X-Transformer, a hybrid or an ensemble."""
+    """The folder of a model; of a linear one there is only the ranker to make smaller."""
     destination: Annotated[Path, Positional, arg(metavar="OUT")]
     """The folder to make."""
     to: Literal["onnx"] = "onnx"
     """What the encoder becomes: an ONNX file, which onnxruntime reads."""
     int8: bool = False
-    """Round the encoder's weights to 8 bits: a quarter of the size, and more than twice as fast."""
+    """Round the encoder's weights to 8 bits: a quarter of the size, and about three times as fast."""
+    ranker: Literal["fp16", "int8"] | None = None
+    """Round the weights of the labels: to 16-bit floats, or to 8 bits with a scale for every label. It saves space on
+    disk; speed is the same."""
     overwrite: bool = False
     """Replace what lies at the destination."""
 
@@ -38,7 +41,14 @@ class Export(Command):
 
         if self.destination.exists() and not self.overwrite:
             raise UsageError(f"{self.destination} exists already; choose another place, or pass --overwrite")
-        export_model(self.source, self.destination, int8=self.int8, overwrite=self.overwrite, on_event=show.on_event)
+        export_model(
+            self.source,
+            self.destination,
+            int8=self.int8,
+            ranker=self.ranker,
+            overwrite=self.overwrite,
+            on_event=show.on_event,
+        )
         before, after = (_megabytes(folder) for folder in (self.source, self.destination))
         out.print(f"{self.destination}: {after:.1f} MB, {self.source} has {before:.1f} MB", markup=False)
 

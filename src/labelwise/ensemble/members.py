@@ -20,8 +20,9 @@ from labelwise.types import Csr
 from labelwise.validation import measure
 
 if TYPE_CHECKING:
-    from labelwise.fitting.stages import AnyMatcher, Stages
+    from labelwise.fitting.stages import Stages
     from labelwise.index import Tree
+    from labelwise.parts.reading import AnyMatcher
 
 
 @dataclass(frozen=True, eq=False)

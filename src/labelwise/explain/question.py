@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from labelwise.explain.places import term_places
-from labelwise.explain.result import Span, Word
+from labelwise.explain.result import Neural, Span, Word
 from labelwise.features.tfidf import Tfidf
 from labelwise.parts.reading import Reading
 from labelwise.types import Csr, Floats, OnEvent
 
 if TYPE_CHECKING:
     from labelwise.explain.tokens import TokenReader
-    from labelwise.features.encoder import Encoder
+    from labelwise.features.folder import TextEncoder
     from labelwise.transformer import XTransformer
 
 
@@ -42,12 +43,15 @@ class Question:
             Word(tfidf.vocabulary_.term(column), value, places.get(column, ())) for column, value in added.items()
         )
 
-    def tokens(self, encoder: Encoder) -> TokenReader:
-        """What the encoder reads."""
+    def neural(self, encoder: TextEncoder, weights: Floats, shares: Sequence[float]) -> list[Neural]:
+        """The embedding's shares of several labels' scores over the words; see `TokenReader.attribute`."""
+        if not encoder.trainable:
+            method = "not divided: an exported encoder has no gradients"
+            return [Neural(share, share, (), 0.0, 0.0, method) for share in shares]
         from labelwise.explain.tokens import TokenReader
 
         key = ("tokens", id(encoder))
         if key not in self._made:
-            self._made[key] = TokenReader(encoder, self.text)
+            self._made[key] = TokenReader(encoder, self.text)  # type: ignore[arg-type]  # what can be trained is one
         reader: TokenReader = self._made[key]
-        return reader
+        return reader.attribute(weights, shares)

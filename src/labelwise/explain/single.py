@@ -67,8 +67,7 @@ def explain_transformer(model: XTransformer, question: Question, labels: Sequenc
     if inputs.E is not None:
         places = [place_of(ranker.level, label) for label in labels]
         weights = ranker.level.dense[places, :-1] * np.float32(ranker.dense_weight)
-        reader = question.tokens(model.matcher_.encoder_)
-        shares = reader.attribute(weights, [own.dense for own in accounts])
+        shares = question.neural(model.matcher_.encoder_, weights, [own.dense for own in accounts])
     explained = []
     for label, own, neural in zip(labels, accounts, shares, strict=True):
         cluster = int(tree.clusters[label])

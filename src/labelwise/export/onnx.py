@@ -1,4 +1,4 @@
-"""A copy of a model whose encoder is an ONNX file, which onnxruntime reads."""
+"""A copy of a model whose encoder is an ONNX file, which onnxruntime reads, and whose other weights have fewer bits."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 
 from labelwise import storage
-from labelwise.errors import UsageError, need
+from labelwise.errors import StorageError, UsageError, need
 from labelwise.events import Task
+from labelwise.export.ranker import pack_ranker, ranker_folders
+from labelwise.features.folder import DESCRIPTION, checksum, is_exported
+from labelwise.rank.packed import Bits
 from labelwise.types import OnEvent
 
 OPSET = 20
@@ -29,35 +32,43 @@ def export_model(
     destination: Path | str,
     *,
     int8: bool = False,
+    ranker: Bits | None = None,
     overwrite: bool = False,
     on_event: OnEvent | None = None,
 ) -> None:
-    """Write a copy of a saved X-Transformer or ensemble that `load_model` loads, and that needs no torch weights.
+    """Write a copy of a saved model that `load_model` loads: encoders as ONNX files, which need no torch.
 
     Parameters
     ----------
     int8
-        Round the encoder's weights to 8 bits: a quarter of the size, and more than twice as fast on CPUs with VNNI.
+        Round the encoder's weights to 8 bits: a quarter of the size, and about three times as fast on CPUs with VNNI.
+    ranker
+        Keep the linear models' weights as 16-bit floats, those of embeddings too, or as 8 bits with a scale for every
+        label, which become 16-bit floats when they are loaded. As they are, if not given.
     overwrite
         Replace what lies at the destination.
     """
     source, destination = Path(source), Path(destination)
-    for module in ("onnx", "onnxruntime", "onnxscript"):
-        need(module, extra="onnx", purpose="exports")
-    from labelwise.features.encoder import DESCRIPTION
-
     kind = storage.read_description(source).get("kind")
     places = sorted(file.parent for file in source.rglob(DESCRIPTION))
-    if kind not in ("x-transformer", "ensemble") or not places:
-        raise UsageError(f"{source} holds a {kind} without an encoder, so there is nothing to export; use it as it is")
-    if any("onnx" in storage.read_json(place / DESCRIPTION) for place in places):
+    linear = [] if ranker is None else ranker_folders(source)
+    if kind not in ("linear-tree", "x-transformer", "ensemble"):
+        raise StorageError(f"{source} holds a {kind}, no model; give a folder that was written by labelwise train")
+    if not places and not linear:
+        raise UsageError(
+            f"{source} holds a {kind} without an encoder, so there is nothing to export; use it as it is, or have its "
+            "weights written in fewer bits (--ranker int8)"
+        )
+    if any(is_exported(place) for place in places):
         raise UsageError(f"{source} was exported already; give the model that it was made of")
     if destination.resolve().is_relative_to(source.resolve()):
         raise UsageError(f"{destination} lies in the model itself; choose another place")
+    for module in ("onnx", "onnxruntime", "onnxscript") if places else ():
+        need(module, extra="onnx", purpose="exports")
     weights = {file for place in places for file in place.glob("*.safetensors*")}
     with (
         storage.atomic_folder(destination, overwrite=overwrite) as folder,
-        Task(on_event, "encoders as ONNX", total=len(places)) as task,
+        Task(on_event, "exporting", total=len(places) + len(linear), unit="parts") as task,
     ):
         skip = {str(file) for file in weights}
         shutil.copytree(
@@ -66,22 +77,48 @@ def export_model(
         for place in places:
             _export_encoder(place, folder / place.relative_to(source), int8)
             task.advance(1)
-        form = "an ONNX file with weights of 8 bits" if int8 else "an ONNX file"
+        for place in linear:
+            assert ranker is not None
+            pack_ranker(folder / place.relative_to(source), ranker)
+            task.advance(1)
         with (folder / "README.md").open("a", encoding="utf-8", newline="\n") as card:
-            card.write(f"\nThe encoder of this copy is {form}, made by `labelwise export`; onnxruntime reads it.\n")
+            card.write("\n" + " ".join(_told(bool(places), int8, ranker)) + "\n")
+
+
+def _told(encoder: bool, int8: bool, ranker: Bits | None) -> Iterator[str]:
+    """What is said of a copy on its card."""
+    if encoder:
+        form = "an ONNX file with weights of 8 bits" if int8 else "an ONNX file"
+        yield f"The encoder of this copy is {form}, made by `labelwise export`; onnxruntime reads it."
+    if ranker is not None:
+        bits = {"fp16": "16-bit floats", "int8": "8 bits with a scale for every label"}[ranker]
+        yield f"The weights of its labels were rounded to {bits} by `labelwise export`."
 
 
 def _export_encoder(source: Path, folder: Path, int8: bool) -> None:
     """Write the ONNX file of an encoder, and what `Encoder.load` must know of it."""
-    from labelwise.features.encoder import DESCRIPTION, Encoder
-    from labelwise.features.onnx import MODEL, OnnxEncoder
+    from labelwise.features.encoder import Encoder
+    from labelwise.features.onnx import MODEL, TOKENIZER, OnnxEncoder
 
     encoder, file = Encoder.load(source), folder / MODEL
     about = storage.read_json(source / DESCRIPTION)
+    if not (folder / TOKENIZER).is_file():
+        raise UsageError(
+            f"{source} has no {TOKENIZER}, so that its tokenizer could not be used without transformers; use the model "
+            "as it is"
+        )
     with _quiet():
         _write(encoder, file)
-    _describe(folder, about, int8=False)
-    _compare(encoder, OnnxEncoder.open(encoder.config, folder, encoder.pooling))
+    facts = {
+        "opset": OPSET,
+        "hidden_size": encoder.hidden_size,
+        "pad_id": encoder.pad_id,
+        "left": encoder.left,
+        "token_types": encoder.token_types,
+        "truncation_side": encoder.tokenizer.truncation_side,
+    }
+    _describe(folder, about, facts, int8=False)
+    _compare(encoder, OnnxEncoder.load(folder))
     if int8:
         tools = need("onnxruntime.quantization", extra="onnx", purpose="exports")
         # 7 of the 8 bits: CPUs without VNNI would overflow otherwise, and vectors hardly move (cosine .9915 for .9923).
@@ -90,15 +127,14 @@ def _export_encoder(source: Path, folder: Path, int8: bool) -> None:
         with _quiet():
             tools.quantize_dynamic(full, file, per_channel=True, **options)
         full.unlink()
-        _describe(folder, about, int8=True)
+        _describe(folder, about, facts, int8=True)
 
 
-def _describe(folder: Path, about: dict[str, Any], *, int8: bool) -> None:
-    from labelwise.features.encoder import DESCRIPTION, checksum
-    from labelwise.features.onnx import MODEL
+def _describe(folder: Path, about: dict[str, Any], facts: dict[str, Any], *, int8: bool) -> None:
+    from labelwise.features.onnx import MODEL, TOKENIZER
 
-    files = {file.name: checksum(file) for file in sorted(folder.glob(f"{MODEL}*"))}
-    storage.write_json(folder / DESCRIPTION, {**about, "files": files, "onnx": {"int8": int8, "opset": OPSET}})
+    files = {file.name: checksum(file) for file in sorted([*folder.glob(f"{MODEL}*"), folder / TOKENIZER])}
+    storage.write_json(folder / DESCRIPTION, {**about, "files": files, "onnx": {**facts, "int8": int8}})
 
 
 def _write(encoder: Any, file: Path) -> None:

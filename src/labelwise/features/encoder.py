@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,11 +14,20 @@ import numpy.typing as npt
 
 from labelwise import __version__, storage
 from labelwise.config import EncoderConfig
-from labelwise.errors import StorageError, UsageError, need
+from labelwise.errors import UsageError, need
 from labelwise.events import Task
-from labelwise.features.pooling import Pooling, pool
+from labelwise.features.folder import (
+    DESCRIPTION,
+    Pooling,
+    check_files,
+    checksum,
+    find_pooling,
+    is_exported,
+    saved_config,
+)
+from labelwise.features.pooling import pool
 from labelwise.features.pretrained import find_encoder, quiet
-from labelwise.features.tokens import TokenStore
+from labelwise.features.tokens import TokenStore, batches
 from labelwise.types import OnEvent
 
 if TYPE_CHECKING:
@@ -27,7 +35,6 @@ if TYPE_CHECKING:
 else:
     torch = need("torch", extra="neural", purpose="encoders")
 
-DESCRIPTION = "encoder.json"
 BATCH_TOKENS_CPU, BATCH_TOKENS_GPU = 2048, 1 << 17
 # Documents are handed to the device in pieces of about so many tokens, which bounds the memory of any number of them.
 TOKENS_PER_PIECE = 1 << 26
@@ -84,17 +91,17 @@ class Encoder:
         """
         transformers = need("transformers", extra="neural", purpose="encoders")
         if isinstance(config, Path | str):
-            config = _saved_config(Path(config))
+            config = saved_config(Path(config))
         config = config or EncoderConfig()
         if config.max_length < 4:
             raise UsageError(f"max_length is {config.max_length}; it must be at least 4, since special tokens count")
         folder = find_encoder(config.name)
-        _check_files(folder)
-        pooling = _pooling(config, folder)
-        if (folder / DESCRIPTION).is_file() and "onnx" in storage.read_json(folder / DESCRIPTION):
+        if is_exported(folder):
             from labelwise.features.onnx import OnnxEncoder
 
-            return OnnxEncoder.open(config, folder, pooling)  # type: ignore[return-value]  # an Encoder, as asked for
+            return OnnxEncoder.load(config)  # type: ignore[return-value]  # used like one, but for training
+        check_files(folder)
+        pooling = find_pooling(config, folder)
         with quiet():
             try:
                 settings = transformers.AutoConfig.from_pretrained(folder)
@@ -128,6 +135,10 @@ class Encoder:
     def form(self) -> str:
         """What it was exported as, in a few words; empty for a transformers model."""
         return ""
+
+    def state(self) -> dict[str, Any]:
+        """Its weights by name."""
+        return {name: value.detach().float().cpu().numpy() for name, value in self.model.state_dict().items()}
 
     def to(self, device: torch.device | str) -> Self:
         """Move the model."""
@@ -284,64 +295,6 @@ def _model(auto: Any, settings: Any, folder: Path, pooling: Pooling, random: boo
     return model
 
 
-def _pooling(config: EncoderConfig, folder: Path) -> Pooling:
-    """The pooling to use: the one that is set, or what the folder says."""
-    if config.pooling != "auto":
-        return config.pooling
-    if (folder / DESCRIPTION).is_file():
-        saved = _saved_config(folder).pooling
-        return "cls" if saved == "auto" else saved
-    modules = folder / "modules.json"
-    if modules.is_file():
-        for module in storage.read_json(modules):
-            file = folder / str(module.get("path")) / "config.json"
-            if str(module.get("type")).endswith(".Pooling") and file.is_file():
-                return _sentence_pooling(storage.read_json(file), file)
-    return "cls"
-
-
-def _sentence_pooling(settings: Mapping[str, Any], file: Path) -> Pooling:
-    """What a Pooling module of sentence-transformers does."""
-    known: dict[str, Pooling] = {"cls": "cls", "mean": "mean", "cls_token": "cls", "mean_tokens": "mean"}
-    modes = [
-        key.removeprefix("pooling_mode_") for key, on in settings.items() if key.startswith("pooling_mode_") and on
-    ]
-    if not modes and settings.get("pooling_mode"):
-        modes = [str(settings["pooling_mode"])]
-    if len(modes) != 1 or modes[0] not in known:
-        raise UsageError(f'{file} asks for pooling by {" and ".join(modes)}; set pooling to "cls" or "mean" instead')
-    return known[modes[0]]
-
-
-def _saved_config(folder: Path) -> EncoderConfig:
-    """The configuration that a folder was saved with; for any other folder, the defaults."""
-    if not (folder / DESCRIPTION).is_file():
-        return EncoderConfig(name=str(folder))
-    description = storage.read_json(folder / DESCRIPTION)
-    if description.get("version", 0) > storage.FORMAT_VERSION:
-        raise StorageError(
-            f"{folder} has format version {description['version']}, but labelwise {__version__} reads versions up to "
-            f"{storage.FORMAT_VERSION}: run pip install --upgrade labelwise"
-        )
-    config = storage.restore(EncoderConfig, description["config"], folder / DESCRIPTION)
-    return dataclasses.replace(config, name=str(folder))
-
-
-def _check_files(folder: Path) -> None:
-    """Compare sizes and checksums, where `save` wrote them."""
-    if (folder / DESCRIPTION).is_file():
-        for name, expected in storage.read_json(folder / DESCRIPTION).get("files", {}).items():
-            file = folder / name
-            if not file.is_file() or file.stat().st_size != expected["bytes"] or checksum(file) != expected:
-                raise StorageError(f"{file} is missing or damaged (its size or checksum is wrong); copy it again")
-
-
-def checksum(file: Path) -> dict[str, Any]:
-    """Size and SHA-256 of a file."""
-    with file.open("rb") as handle:
-        return {"bytes": file.stat().st_size, "sha256": hashlib.file_digest(handle, "sha256").hexdigest()}
-
-
 def _first(*values: int | None) -> int:
     return next(value for value in values if value is not None)
 
@@ -353,17 +306,6 @@ def _pieces(order: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> Ite
     """The documents, in order, in pieces whose tokens fit the device at once."""
     piece = np.cumsum(lengths[order]) // TOKENS_PER_PIECE
     yield from np.split(order, np.flatnonzero(np.diff(piece)) + 1) if len(order) else ()
-
-
-def batches(lengths: npt.NDArray[np.int64], batch_tokens: int, exact: bool) -> Iterator[tuple[int, int, int, bool]]:
-    """Begin, end, width of batches of descending lengths, and whether all their texts are exactly as long."""
-    begin = 0
-    while begin < len(lengths):
-        longest = int(lengths[begin])
-        width = max(longest, 1) if exact else -(-max(longest, 1) // 8) * 8  # tensor cores like eights
-        end = min(begin + max(1, batch_tokens // width), len(lengths))
-        yield begin, end, width, bool(lengths[end - 1] == width)
-        begin = end
 
 
 def _autocast(device: torch.device, precision: Precision) -> AbstractContextManager[Any]:

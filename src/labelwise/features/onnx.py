@@ -1,69 +1,79 @@
-"""An encoder that was exported as an ONNX file: read by onnxruntime, on the CPU."""
+"""An encoder that was exported as an ONNX file: read by onnxruntime, on the CPU, without torch or transformers."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from labelwise import storage
 from labelwise.config import EncoderConfig
+from labelwise.engine.threads import available_cores, map_in_order
 from labelwise.errors import StorageError, UsageError, need
-from labelwise.features.encoder import DESCRIPTION, Encoder, Precision, batches
-from labelwise.features.pooling import Pooling
-from labelwise.features.pretrained import quiet
-from labelwise.features.tokens import TokenStore
+from labelwise.events import Task
+from labelwise.features.folder import DESCRIPTION, Pooling, check_files, find_pooling, saved_config
+from labelwise.features.pretrained import find_encoder
+from labelwise.features.tokens import TokenStore, batches
 from labelwise.types import OnEvent
-
-if TYPE_CHECKING:
-    import torch
-else:
-    torch = need("torch", extra="neural", purpose="encoders")
 
 MODEL = "model.onnx"
 OUTPUT = "pooled"
+TOKENIZER = "tokenizer.json"
 # One core reads a piece alone: that is faster than several at one, and so few tokens stay in its cache.
 TOKENS_PER_PIECE = 512
-PIECES_AT_ONCE = 16
 # onnxruntime's one kernel for a sum and its layer norm takes six times as long as the two apart.
 _SLOW = ["SkipLayerNormFusion"]
 
 
-class OnnxEncoder(Encoder):
+class OnnxEncoder:
     """Used like `Encoder`, but for training; the pooling lies in the file. With 8 bits, the numbers that a layer reads
     are scaled by the largest of the piece, so that a vector depends a little on the texts that are read with it.
     """
 
-    trainable = False
+    trainable: ClassVar[bool] = False
 
-    def __init__(self, config: EncoderConfig, model: _Session, tokenizer: Any, pooling: Pooling, folder: Path) -> None:
-        super().__init__(config, model, tokenizer, pooling)
-        self.folder = folder
-        if "token_type_ids" not in model.names:
-            self.token_types = None
+    def __init__(self, config: EncoderConfig, folder: Path, about: dict[str, Any]) -> None:
+        exported = about["onnx"]
+        self.config, self.folder, self.pooling = config, folder, about["config"]["pooling"]
+        self.int8: bool = exported["int8"]
+        try:
+            self.hidden_size: int = exported["hidden_size"]
+            self.pad_id: int = exported["pad_id"]
+            self.left: bool = exported["left"]
+            types, side = exported["token_types"], exported["truncation_side"]
+        except KeyError as err:
+            raise StorageError(f"{folder} was exported by an older labelwise; export the model again") from err
+        self.token_types = None if types is None else {int(token): int(kind) for token, kind in types.items()}
+        """Types other than 0 by token, or None where the model has no types."""
+        self.tokenizer = Tokenizer(folder / TOKENIZER, side)
+        self._checksums = {name: known["sha256"] for name, known in about["files"].items()}
+        self._session = _open(folder / MODEL)
 
     @classmethod
-    def open(cls, config: EncoderConfig, folder: Path, pooling: Pooling) -> Self:
-        """The encoder of a folder that `labelwise export` wrote, and whose files are whole."""
-        transformers = need("transformers", extra="neural", purpose="encoders")
+    def load(cls, config: EncoderConfig | Path) -> Self:
+        """The encoder of a folder that `labelwise export` wrote, found by a configuration or by its path."""
+        if isinstance(config, Path):
+            config = saved_config(config)
+        folder = find_encoder(config.name)
+        check_files(folder)
         about = storage.read_json(folder / DESCRIPTION)
-        if pooling != about["config"]["pooling"]:
-            raise UsageError(_other_pooling(folder, about["config"]["pooling"], pooling))
-        with quiet():
-            settings = transformers.AutoConfig.from_pretrained(folder)
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        session = _Session(folder / MODEL, settings, about["files"][MODEL]["sha256"], bool(about["onnx"]["int8"]))
-        return cls(config, session, tokenizer, pooling, folder)
+        if find_pooling(config, folder) != about["config"]["pooling"]:
+            raise UsageError(_other_pooling(folder, about["config"]["pooling"], config.pooling))
+        return cls(config, folder, about)
 
     @property
     def form(self) -> str:
         """What its weights are, in a few words."""
-        return "ONNX, weights of 8 bits" if self.model.int8 else "ONNX"
+        return "ONNX, weights of 8 bits" if self.int8 else "ONNX"
+
+    def state(self) -> dict[str, Any]:
+        """The checksums of its files."""
+        return self._checksums
 
     def save(self, path: Path | str) -> None:
         """Copy the folder that it was read from."""
@@ -72,95 +82,84 @@ class OnnxEncoder(Encoder):
         with storage.atomic_folder(path, overwrite=True) as folder:
             shutil.copytree(self.folder, folder, dirs_exist_ok=True)
 
-    def to(self, device: torch.device | str) -> Self:
-        """Nothing: it computes on the CPU."""
-        return self
+    # ------------------------------------------------------------------ texts to vectors
 
-    @property
-    def device(self) -> torch.device:
-        """Where it computes: on the CPU."""
-        return torch.device("cpu")
-
-    def forward(
-        self, batch: Mapping[str, torch.Tensor], *, pooling: Pooling | None = None, model: Any = None
-    ) -> torch.Tensor:
-        """(batch, hidden_size) float32 vectors of a batch, which the cores share; see `Encoder.forward`."""
-        if pooling not in (None, self.pooling):
-            raise UsageError(_other_pooling(self.folder, self.pooling, str(pooling)))
-        arrays = {name: value.cpu().numpy() for name, value in batch.items()}
-        ids = arrays["input_ids"]
-        arrays.setdefault("attention_mask", np.ones_like(ids))
-        arrays = {name: arrays[name] for name in self.model.names}
-        threads = torch.get_num_threads()
-        lengths = arrays["attention_mask"].sum(axis=1)
-        most = min(TOKENS_PER_PIECE, -(-int(lengths.sum()) // threads))
-        borders = [(begin, end) for begin, end, *_ in batches(lengths, most, True)]
-        pieces = [{name: array[begin:end] for name, array in arrays.items()} for begin, end in borders]
-        if len(pieces) == 1 or threads == 1:
-            found = [self._read(piece) for piece in pieces]
-        else:
-            with ThreadPoolExecutor(min(threads, len(pieces))) as pool:
-                found = list(pool.map(self._read, pieces))
-        return torch.from_numpy(np.concatenate(found)).to(batch["input_ids"].device)
-
-    def _read(self, piece: dict[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.float32]:
-        """The vectors of a piece, without the padding that its own texts do not need."""
-        width = max(int(piece["attention_mask"].sum(axis=1).max()), 1)
-        cut = slice(-width, None) if self.left else slice(width)
-        return self.model.run({name: np.ascontiguousarray(array[:, cut]) for name, array in piece.items()})  # type: ignore[no-any-return]
+    def tokenize(
+        self, texts: Sequence[str], *, threads: int | None = None, on_event: OnEvent | None = None
+    ) -> TokenStore:
+        """The tokens of texts, at most `config.max_length` of each."""
+        return TokenStore.build(texts, self.tokenizer, self.config.max_length, threads=threads, on_event=on_event)
 
     def embed(
         self,
         texts: Sequence[str] | TokenStore,
         *,
         pooling: Pooling | None = None,
-        batch_tokens: int | None = None,
-        device: torch.device | str | None = None,
-        precision: Precision = "auto",
+        device: Any = None,
         on_event: OnEvent | None = None,
     ) -> npt.NDArray[np.float32]:
-        """Vectors of texts, as `Encoder.embed` gives them; device and precision are the file's own."""
-        batch_tokens = batch_tokens or TOKENS_PER_PIECE * PIECES_AT_ONCE * torch.get_num_threads()
-        return super().embed(texts, pooling=pooling, batch_tokens=batch_tokens, precision="float32", on_event=on_event)
+        """Vectors of texts, as `Encoder.embed` gives them; it computes on the CPU, whatever the device."""
+        if pooling not in (None, self.pooling):
+            raise UsageError(_other_pooling(self.folder, self.pooling, str(pooling)))
+        store = texts if isinstance(texts, TokenStore) else self.tokenize(texts, on_event=on_event)
+        lengths, threads = store.lengths, available_cores()
+        order = np.argsort(-lengths, kind="stable")  # texts of one length need no padding
+        most = min(TOKENS_PER_PIECE, -(-int(lengths.sum()) // threads))
+        pieces = [order[begin:end] for begin, end, *_ in batches(lengths[order], most, True)]
+        E = np.empty((len(store), self.hidden_size), np.float32)
+        with Task(on_event, "embeddings", total=len(store)) as task:
+            for rows, vectors in zip(pieces, map_in_order(partial(self._read, store), pieces, threads), strict=True):
+                E[rows] = vectors
+                task.advance(len(rows))
+        return E
+
+    def _read(self, store: TokenStore, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """(n_rows, hidden_size) the vectors of some texts."""
+        piece = store.take(rows)
+        width = max(int(piece.lengths.max()), 1)
+        place = np.arange(width)
+        real = place >= width - piece.lengths[:, None] if self.left else place < piece.lengths[:, None]
+        ids = np.full(real.shape, self.pad_id, np.int64)
+        ids[real] = piece.tokens
+        inputs = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
+        if self.token_types is not None:
+            inputs["token_type_ids"] = types = np.zeros_like(ids)
+            for token, kind in self.token_types.items():
+                types[ids == token] = kind
+        vectors: npt.NDArray[np.float32] = self._session.run([OUTPUT], inputs)[0]
+        return vectors
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
 
-class _Session(torch.nn.Module):
-    """An ONNX file in the place of a transformers model; its one buffer says which file, wherever weights would."""
+class Tokenizer:
+    """A tokenizer's own file, in the place of a transformers tokenizer."""
 
-    def __init__(self, file: Path, settings: Any, checksum: str, int8: bool) -> None:
-        super().__init__()
-        runtime = need("onnxruntime", extra="onnx", purpose="exported models")
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = 1
+    def __init__(self, file: Path, truncation_side: str) -> None:
+        tokenizers = need("tokenizers", extra="exported", purpose="exported models")
         try:
-            self._session = runtime.InferenceSession(
-                str(file), options, providers=["CPUExecutionProvider"], disabled_optimizers=_SLOW
-            )
-        except Exception as err:  # onnxruntime's errors have no common class
-            reason = str(err).partition("\n")[0]
-            raise StorageError(f"{file} cannot be read by onnxruntime ({reason}); export the model again") from err
-        self.config, self.int8 = settings, int8
-        self.names = [given.name for given in self._session.get_inputs()]
-        self.register_buffer("checksum", torch.tensor(list(bytes.fromhex(checksum)), dtype=torch.uint8))
+            self.backend_tokenizer = tokenizers.Tokenizer.from_file(str(file))
+        except Exception as err:  # the library raises this class itself
+            raise StorageError(f"{file} cannot be read as a tokenizer ({err}); export the model again") from err
+        self.truncation_side = truncation_side
 
-    def run(self, inputs: dict[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.float32]:
-        """(batch, hidden) vectors."""
-        found: npt.NDArray[np.float32] = self._session.run([OUTPUT], inputs)[0]
-        return found
+    def __len__(self) -> int:
+        return int(self.backend_tokenizer.get_vocab_size(with_added_tokens=True))
 
-    def forward(self, input_ids: Any, attention_mask: Any = None, token_type_ids: Any = None) -> Any:
-        """Not this way: `OnnxEncoder.forward` calls `run`."""
-        raise NotImplementedError
 
-    def get_input_embeddings(self) -> Any:
-        """None to be had: an explanation does not divide the embedding's share."""
-        raise NotImplementedError
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
+def _open(file: Path) -> Any:
+    """A session of onnxruntime, in which a piece is read by one core."""
+    runtime = need("onnxruntime", extra="exported", purpose="exported models")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    try:
+        return runtime.InferenceSession(
+            str(file), options, providers=["CPUExecutionProvider"], disabled_optimizers=_SLOW
+        )
+    except Exception as err:  # onnxruntime's errors have no common class
+        reason = str(err).partition("\n")[0]
+        raise StorageError(f"{file} cannot be read by onnxruntime ({reason}); export the model again") from err
 
 
 def _other_pooling(folder: Path, own: str, asked: str) -> str:

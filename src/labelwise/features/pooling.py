@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from labelwise.errors import UsageError, need
+from labelwise.features.folder import Pooling
 
 if TYPE_CHECKING:
     import torch
 else:
     torch = need("torch", extra="neural", purpose="encoders")
-
-Pooling = Literal["cls", "mean", "pooler"]
 
 
 def pool(

@@ -110,6 +110,17 @@ class TokenStore:
         return cls(arrays["tokens"], arrays["indptr"])
 
 
+def batches(lengths: npt.NDArray[np.int64], batch_tokens: int, exact: bool) -> Iterator[tuple[int, int, int, bool]]:
+    """Begin, end, width of batches of descending lengths, and whether all their texts are exactly as long."""
+    begin = 0
+    while begin < len(lengths):
+        longest = int(lengths[begin])
+        width = max(longest, 1) if exact else -(-max(longest, 1) // 8) * 8  # tensor cores like eights
+        end = min(begin + max(1, batch_tokens // width), len(lengths))
+        yield begin, end, width, bool(lengths[end - 1] == width)
+        begin = end
+
+
 def _checked(text: str, row: int) -> str:
     if not isinstance(text, str):
         raise DataError(f"text {row} is a {type(text).__name__}, not a string; give every document a text, '' for none")

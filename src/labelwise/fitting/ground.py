@@ -21,7 +21,7 @@ from labelwise.features.tokens import TokenStore
 from labelwise.fitting.workbench import Workbench
 from labelwise.index import Tree, build_tree, embed_labels
 from labelwise.index.embed import unit_rows
-from labelwise.match.matcher import Documents
+from labelwise.match.documents import Documents
 from labelwise.match.processes import local_device
 from labelwise.run import kept
 from labelwise.types import Csr

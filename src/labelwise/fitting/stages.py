@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,8 @@ from labelwise.rank.ranker import Inputs
 from labelwise.run import kept
 from labelwise.types import Csr, Ints
 
-AnyMatcher = Matcher | FrozenMatcher | GroupMatcher
+if TYPE_CHECKING:
+    from labelwise.parts.reading import AnyMatcher
 
 
 class _Work(NamedTuple):
@@ -213,7 +214,7 @@ class Stages:
     def _unseen_wanted(self) -> bool:
         return self.config.matcher.negatives_from == "out-of-fold"
 
-    def _unseen(self, matcher: Matcher | FrozenMatcher, trees: Sequence[Tree]) -> Csr:
+    def _unseen(self, matcher: AnyMatcher, trees: Sequence[Tree]) -> Csr:
         """The best clusters of each training document by matchers like this one that did not see it."""
 
         def find() -> Csr:

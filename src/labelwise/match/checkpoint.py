@@ -1,11 +1,10 @@
-"""What training leaves behind: its history, and checkpoints from which it goes on as if it had never stopped."""
+"""Checkpoints of training, from which it goes on as if it had never stopped."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import logging
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +14,10 @@ from torch import Tensor
 
 from labelwise import storage
 from labelwise.errors import StorageError
+from labelwise.match.head import History
 
 KIND = "matcher checkpoint"
 logger = logging.getLogger(__name__)
-
-
-@dataclass
-class History:
-    """What training looked like."""
-
-    curve: list[dict[str, float]] = field(default_factory=list)
-    """A point every few steps: step, loss, rate; and recall where it was measured."""
-    restarts: list[str] = field(default_factory=list)
-    """Why training began anew from an earlier point."""
-    best_recall: float | None = None
-    best_step: int = 0
-    steps: int = 0
-    seconds: float = 0.0
-    tokens: int = 0
-    """Real tokens that were learnt from, padding not counted."""
 
 
 def save_checkpoint(

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from labelwise import storage
 from labelwise.config import RankerConfig
 from labelwise.errors import StorageError
-from labelwise.features.encoder import Encoder
+from labelwise.features.folder import TextEncoder, load_encoder
 from labelwise.index.embed import unit_rows
-from labelwise.match.matcher import Documents
+from labelwise.match.documents import Documents
 from labelwise.match.start import LinearMatcher
 from labelwise.rank.weights import LevelWeights
 from labelwise.types import Csr, Floats, OnEvent
@@ -25,7 +25,7 @@ KIND = "frozen matcher"
 class FrozenMatcher:
     """g(x, k) of a linear model beside an encoder that stays as it is; used like `Matcher`."""
 
-    encoder_: Encoder
+    encoder_: TextEncoder
     linear_: LinearMatcher
 
     def __init__(
@@ -35,7 +35,7 @@ class FrozenMatcher:
 
     def fit(
         self,
-        encoder: Encoder,
+        encoder: TextEncoder,
         documents: Documents,
         M: Csr,
         *,
@@ -83,7 +83,7 @@ class FrozenMatcher:
 
     @classmethod
     def load(
-        cls, path: Path | str, *, device: str | None = None, verify: bool = True, encoder: Encoder | None = None
+        cls, path: Path | str, *, device: str | None = None, verify: bool = True, encoder: TextEncoder | None = None
     ) -> Self:
         """Read what `save` wrote; an encoder that is there already is not read again."""
         path = Path(path)
@@ -96,5 +96,5 @@ class FrozenMatcher:
         except KeyError as err:
             raise StorageError(f"{path} lacks {err}; copy or make it again") from err
         self.linear_ = LinearMatcher(level, about["n_features"], about["n_dense"], about["bias"])
-        self.encoder_ = encoder or Encoder.load(path / "encoder")
+        self.encoder_ = encoder or load_encoder(path / "encoder")
         return self

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelwise.features.encoder import Encoder
-from labelwise.match.checkpoint import History
-from labelwise.match.matcher import Documents, Matcher
+from labelwise.features.folder import TextEncoder
+from labelwise.match.documents import Documents
+from labelwise.match.exported import ExportedMatcher
+from labelwise.match.head import History
 from labelwise.types import Csr
+
+if TYPE_CHECKING:
+    from labelwise.match.matcher import Matcher
 
 
 def side_by_side(clusters: Sequence[Csr]) -> Csr:
@@ -32,11 +36,11 @@ def side_by_side(clusters: Sequence[Csr]) -> Csr:
 class GroupMatcher:
     """One tree's share of a matcher that several trees share; used like `Matcher`."""
 
-    def __init__(self, joint: Matcher, group: int) -> None:
+    def __init__(self, joint: Matcher | ExportedMatcher, group: int) -> None:
         self.joint, self.group = joint, group
 
     @property
-    def encoder_(self) -> Encoder:
+    def encoder_(self) -> TextEncoder:
         """The encoder that all trees share, fine-tuned."""
         return self.joint.encoder_
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -18,21 +18,19 @@ from labelwise.errors import StorageError, UsageError
 from labelwise.events import Task
 from labelwise.features.encoder import Encoder
 from labelwise.features.packing import make_packer
-from labelwise.features.tokens import TokenStore
 from labelwise.index.embed import unit_rows
 from labelwise.match.batches import in_order
-from labelwise.match.checkpoint import History
 from labelwise.match.corpus import Corpus
+from labelwise.match.documents import Documents
+from labelwise.match.head import Head, History, as_rows
 from labelwise.match.network import Network, constant_loss
 from labelwise.match.processes import joined, local_device
 from labelwise.match.recall import mean_recall
 from labelwise.match.start import LinearMatcher, unseen_scores
 from labelwise.match.train import train
 from labelwise.match.weights import DTYPES, choose_precision
-from labelwise.rank.weights import LevelWeights
 from labelwise.types import Csr, Floats, OnEvent
 
-KIND = "matcher"
 # Documents whose tokens and cluster scores lie on the device at once.
 DOCUMENTS_PER_PIECE = 1 << 16
 TOKENS_PER_BATCH = {"cuda": 1 << 17}
@@ -40,22 +38,6 @@ TOKENS_PER_BATCH = {"cuda": 1 << 17}
 WORK_TO_COMPILE = 2e15
 RECALL_AT = (1, 5, 10)
 """Training is judged by the mean recall of the true clusters among so many."""
-
-
-@dataclass(frozen=True, eq=False)
-class Documents:
-    """What the matcher reads of some documents."""
-
-    tokens: TokenStore
-    X: Csr
-    """(n_docs, n_features) tf-idf, for the linear term."""
-
-    def __len__(self) -> int:
-        return len(self.tokens)
-
-    def take(self, rows: Any) -> Documents:
-        """Some of them, in this order."""
-        return Documents(self.tokens.take(rows), self.X[rows])
 
 
 class Matcher:
@@ -220,14 +202,7 @@ class Matcher:
                 scores[piece], clusters[piece] = s.cpu().numpy(), k.cpu().numpy()
                 if embed:
                     E[piece] = e.cpu().numpy()
-        order = np.argsort(clusters, axis=1)
-        indptr = np.arange(0, clusters.size + 1, width, dtype=np.int32 if clusters.size < 1 << 31 else np.int64)
-        data = np.take_along_axis(scores, order, axis=1).reshape(-1)
-        indices = np.take_along_axis(clusters, order, axis=1).reshape(-1).astype(indptr.dtype, copy=False)
-        parts: tuple[Any, ...] = (data, indices, indptr)
-        found = Csr(parts, shape=(len(documents), n_clusters))
-        found.has_sorted_indices = True
-        return E, found
+        return E, as_rows(clusters, scores, n_clusters)
 
     @torch.inference_mode()
     def _match(
@@ -264,44 +239,26 @@ class Matcher:
 
     def save(self, path: Path | str) -> None:
         """Write a folder: the encoder as Hugging Face keeps it, the head and the linear term."""
-        head = self.network_.head
-        arrays = {
-            "head.weight": head.weight.detach().float().cpu().numpy(),
-            "head.bias": head.bias.detach().float().cpu().numpy(),
-        }
-        about: dict[str, Any] = {"config": self.config, "linear": self.linear, "history": vars(self.history_)}
-        if len(self.groups_) > 1:
-            about["groups"] = self.groups_
-        if self.term_ is not None:
-            arrays |= self.term_.level.to_arrays("term.")
-            about["term"] = {"n_features": self.term_.n_features, "bias": self.term_.bias}
+        weight, bias = (value.detach().float().cpu().numpy() for value in self.network_.head.parameters())
+        head = Head(self.config, self.linear, weight, bias, self.term_, self.groups_, self.history_)
         with storage.atomic_folder(path, overwrite=True) as folder:
             self.network_.encoder.save(folder / "encoder")
-            storage.save(folder / "head", kind=KIND, config=about, arrays=arrays)
+            head.save(folder / "head")
 
     @classmethod
     def load(cls, path: Path | str, *, device: str | None = None, verify: bool = True) -> Self:
         """Read what `save` wrote."""
         path = Path(path)
-        saved = storage.load(path / "head", kind=KIND, verify=verify)
-        config = storage.restore(MatcherConfig, saved.config["config"], path)
-        self = cls(replace(config, device=device), storage.restore(RankerConfig, saved.config["linear"], path))
-        encoder = Encoder.load(path / "encoder")
+        head = Head.load(path / "head", verify=verify)
+        self = cls(replace(head.config, device=device), head.linear)
+        network = Network(Encoder.load(path / "encoder"), len(head.weight), dropout=head.config.dropout)
         try:
-            weight, bias = saved.arrays["head.weight"], saved.arrays["head.bias"]
-            network = Network(encoder, len(weight), dropout=config.dropout)
             with torch.no_grad():
-                network.head.weight.copy_(torch.from_numpy(np.array(weight)))
-                network.head.bias.copy_(torch.from_numpy(np.array(bias)))
-            term = saved.config.get("term")
-            self.term_ = None
-            if term is not None:
-                level = LevelWeights.from_arrays(saved.arrays, "term.")
-                self.term_ = LinearMatcher(level, term["n_features"], 0, term["bias"])
-            self.groups_ = list(saved.config.get("groups") or [len(weight)])
-            self.history_ = History(**saved.config["history"])
-        except (KeyError, RuntimeError, TypeError) as err:
+                network.head.weight.copy_(torch.from_numpy(np.array(head.weight)))
+                network.head.bias.copy_(torch.from_numpy(np.array(head.bias)))
+        except RuntimeError as err:
             raise StorageError(f"{path} is no complete matcher ({err}); copy or make it again") from err
+        self.term_, self.groups_, self.history_ = head.term, head.groups, head.history
         self.network_ = network.to(self.device).eval()
         return self
 

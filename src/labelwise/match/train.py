@@ -18,9 +18,10 @@ from labelwise.config import MatcherConfig
 from labelwise.errors import LabelwiseError, UsageError
 from labelwise.events import Task
 from labelwise.match.batches import Batch, Packed, Padded, Schedule
-from labelwise.match.checkpoint import History, load_checkpoint, save_checkpoint
+from labelwise.match.checkpoint import load_checkpoint, save_checkpoint
 from labelwise.match.corpus import Corpus
 from labelwise.match.guard import Guard
+from labelwise.match.head import History
 from labelwise.match.network import Network
 from labelwise.match.processes import Processes
 from labelwise.match.step import Step

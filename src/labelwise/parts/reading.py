@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import scipy.sparse as sp
 
@@ -14,10 +14,14 @@ from labelwise.targets import canonical
 from labelwise.types import Csr, OnEvent
 
 if TYPE_CHECKING:
-    from labelwise.features.encoder import Encoder
+    from labelwise.features.folder import TextEncoder
+    from labelwise.match.documents import Documents
+    from labelwise.match.exported import ExportedMatcher
     from labelwise.match.frozen import FrozenMatcher
     from labelwise.match.joint import GroupMatcher
-    from labelwise.match.matcher import Documents, Matcher
+    from labelwise.match.matcher import Matcher
+
+    AnyMatcher: TypeAlias = Matcher | ExportedMatcher | FrozenMatcher | GroupMatcher
 
 T = TypeVar("T")
 
@@ -41,7 +45,7 @@ class Reading:
             raise UsageError("this model was fitted on features, not on texts; pass a sparse matrix of features")
         return self._once(tfidf, "tf-idf", lambda: tfidf.transform(self.documents, on_event=self.on_event))
 
-    def match(self, matcher: Matcher | FrozenMatcher | GroupMatcher, tfidf: Tfidf, top_b: int) -> tuple[Any, Csr]:
+    def match(self, matcher: AnyMatcher, tfidf: Tfidf, top_b: int) -> tuple[Any, Csr]:
         """(n_docs, hidden) embeddings and (n_docs, n_clusters) the best clusters, as `Matcher.match` gives them."""
         from labelwise.match.frozen import FrozenMatcher
         from labelwise.match.joint import GroupMatcher
@@ -63,8 +67,8 @@ class Reading:
             return E, matcher.own(found)
         return matcher.match(documents, **options)
 
-    def _read(self, encoder: Encoder, tfidf: Tfidf) -> Documents:
-        from labelwise.match.matcher import Documents
+    def _read(self, encoder: TextEncoder, tfidf: Tfidf) -> Documents:
+        from labelwise.match.documents import Documents
 
         tokens = self._once(
             encoder.tokenizer,

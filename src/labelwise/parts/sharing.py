@@ -42,9 +42,8 @@ def _vocabulary(tfidf: Tfidf) -> str:
 
 
 def _weights(encoder: Any) -> str:
-    state = {name: value.detach().float().cpu().numpy() for name, value in encoder.model.state_dict().items()}
     about = [encoder.config.max_length, encoder.pooling, _rules(encoder.tokenizer)]
-    return fingerprint({"state": state, "about": about})
+    return fingerprint({"state": encoder.state(), "about": about})
 
 
 def _rules(tokenizer: Any) -> str:
