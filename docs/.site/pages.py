@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
+from textwrap import fill
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -24,7 +25,7 @@ from markdown.treeprocessors import Treeprocessor
 from labelwise.cli import COMMANDS, main
 
 HERE = "<!-- commands -->"
-SHARED = re.compile(r"╭─ read options ─.*?╰─*╯\n", re.DOTALL)
+SHARED = re.compile(r"(?m)^ read options\n -+\n(?:.+\n)+")
 NOTE = "Also takes the [options for reading data](#reading-data)."
 WIDTH = "88"
 OUTSIDE = re.compile(r"(\.\./)+(README|CHANGELOG|LICENSE|benchmarks|examples|src|tests)\b")
@@ -86,7 +87,8 @@ def said(*arguments: str) -> str:
     out = io.StringIO()
     with redirect_stdout(out), suppress(SystemExit):
         main(arguments)
-    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+    wrapped = (fill(line, int(WIDTH)) if line[:1].strip() else line.rstrip() for line in out.getvalue().splitlines())
+    return "".join(f"{line}\n" for line in wrapped)
 
 
 if __name__ == "__main__":

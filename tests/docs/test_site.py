@@ -77,7 +77,7 @@ def figures(text):
     ]
 
 
-@pytest.mark.parametrize("page", ["performance.md", "howto/onnx.md"])
+@pytest.mark.parametrize("page", ["performance.md", "howto/onnx.md", "howto/labels.md"])
 def test_figures_are_quotations(page):
     """What tables of these pages say stands in the results, perhaps with more digits."""
     results = "".join(file.read_text(encoding="utf-8") for file in (DOCS / "results").glob("*.md"))
@@ -113,6 +113,7 @@ def test_the_site_has_no_dead_links_and_nothing_from_elsewhere(built):
     commands = (built / "reference/cli.html").read_text(encoding="utf-8")
     for name in COMMANDS:
         assert f'id="{name}"' in commands
+    assert commands.count("--skip-bad-rows") == 1  # what all share is there once
 
 
 @pytest.fixture(scope="module")
