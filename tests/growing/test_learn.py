@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from labelwise import Dataset, LinearTree, add_labels, keep_documents, load_model, update
+from labelwise import Dataset, LinearTree, add_labels, generate_shop, keep_documents, load_model, precision_at_k, update
 from labelwise.config import IndexConfig, LinearTreeConfig, RankerConfig
 from labelwise.errors import DataError, UsageError
 from labelwise.growing.kinds import kind_of
@@ -78,6 +78,19 @@ def test_a_label_that_was_added_goes_on_learning(fitted, shop):
     place = len(shop.old)
     scores = [found.predict(asked, top_k=50).matrix.toarray()[:, place].mean() for found in (grown, updated)]
     assert scores[1] > scores[0]
+
+
+def test_most_of_what_further_documents_teach_is_learnt():
+    train, test = generate_shop(4000, 300).values()
+    config = LinearTreeConfig(index=IndexConfig(n_clusters=16))
+    some, rest = train.take(np.arange(1000)), train.take(np.arange(1000, len(train)))
+    model = LinearTree(config).fit(some.texts, some.Y, label_names=some.labels)
+    anew = LinearTree(config).fit(train.texts, train.Y, label_names=train.labels)
+    before, after, best = (
+        precision_at_k(test.Y, one.predict(test.texts, top_k=5), k=5) for one in (model, update(model, rest), anew)
+    )
+    assert best > before + 2
+    assert after > before + 0.5 * (best - before)
 
 
 def test_wrong_documents_are_refused(fitted, shop):
