@@ -43,7 +43,7 @@ _ERRORS: dict[int | str, str] = {
     403: "An admin key is needed.",
     404: "There is no such model.",
     408: "The body came too slowly.",
-    409: "The new version cannot be loaded.",
+    409: "It cannot be done with this model: its new version cannot be loaded, or it has no probabilities.",
     413: "The body is too large.",
     415: "The body is not application/json.",
     422: "Something about the request is wrong.",
@@ -152,7 +152,8 @@ def _add_routes(api: FastAPI, application: Application) -> None:
 
     suggest.__annotations__["ask"] = desk.schema  # with this server's limits in it
     api.post(
-        "/v1/suggest", responses={**_errors(400, 401, 404, 408, 413, 415, 422, 501, 503), 200: {"model": SuggestAnswer}}
+        "/v1/suggest",
+        responses={**_errors(400, 401, 404, 408, 409, 413, 415, 422, 501, 503), 200: {"model": SuggestAnswer}},
     )(suggest)
 
     @api.get("/v1/labels", responses=_errors(400, 401, 404, 422, 503))

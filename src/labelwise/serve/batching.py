@@ -14,9 +14,9 @@ from labelwise.serve.limits import Limits
 from labelwise.serve.metrics import Metrics
 from labelwise.serve.refusal import overloaded
 
-Kind: TypeAlias = tuple[int, bool]
-"""top_k and explain. Only requests of one kind are predicted together: an ensemble looks deeper for more labels, and an
-answer must not depend on who else asks."""
+Kind: TypeAlias = tuple[int, int]
+"""top_k, and how many of these labels are explained. Only requests of one kind are predicted together: an ensemble
+looks deeper for more labels, and an answer must not depend on who else asks."""
 Work: TypeAlias = Callable[[list[str], Kind], tuple[str, Sequence[Any]]]
 """Runs in the thread. Returns the model's version and a result for each text."""
 

@@ -20,7 +20,7 @@ class Limits:
     max_top_k: int = 1_000
     """Labels that may be asked for."""
     max_explained: int = 100
-    """Labels that one request may have explained, all its texts together: texts times top_k."""
+    """Labels that one request has explained, the best of each of its texts: all together, but one of each at least."""
     batch: int = 32
     """Texts of several requests that are predicted together."""
     wait_ms: float = 2.0

@@ -94,12 +94,12 @@ class Served:
 
     def _predict(self, texts: list[str], kind: Kind) -> tuple[str, Sequence[Any]]:
         """In the model's own thread. A batch keeps the version that it began with."""
-        now, (top_k, wanted) = self.now, kind
+        now, (top_k, explained) = self.now, kind
         rows = list(now.model.predict(texts, top_k=top_k))
-        if not wanted:
+        if not explained:
             return now.version, [(row, None) for row in rows]
         explain = explainer()
-        told = [[one.to_dict() for one in explain(now.model, text, top_k=top_k)] for text in texts]
+        told = [[one.to_dict() for one in explain(now.model, text, top_k=explained)] for text in texts]
         return now.version, list(zip(rows, told, strict=True))
 
     def queue(self, explained: bool) -> Batcher:

@@ -65,7 +65,11 @@ def ask_within(limits: Limits) -> type[Ask]:
             allow_inf_nan=False,
             description="Leave out labels below this probability; a text may then have none.",
         )
-        explain: bool = Field(default=False, description="Tell why: contributions of words, the path to the label.")
+        explain: bool = Field(
+            default=False,
+            description="Tell why: contributions of words, the path to the label. Of each text the best labels are "
+            f"explained, {limits.max_explained} in all.",
+        )
         model: str = Field(
             default="",
             max_length=200,

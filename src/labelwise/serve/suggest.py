@@ -36,14 +36,13 @@ class Desk:
         calibrated = served.now.model.calibrator_ is not None
         if ask.min_probability and not calibrated:
             raise Refusal(
-                422,
+                409,
                 "not_calibrated",
                 f"the scores of {served.name} are no probabilities: it is not calibrated; leave out min_probability.",
             )
-        if ask.explain:
-            await self._check_explained(len(texts) * ask.top_k)
+        explained = await self._explained(len(texts), ask.top_k) if ask.explain else 0
         try:
-            version, rows = await served.queue(ask.explain).answer(texts, (ask.top_k, ask.explain))
+            version, rows = await served.queue(ask.explain).answer(texts, (ask.top_k, explained))
         except MissingExtraError as error:
             raise Refusal(501, "not_installed", f"{error}.") from error
         except LabelwiseError as error:
@@ -59,17 +58,11 @@ class Desk:
             results.append(result)
         return {"model": served.name, "version": version, "results": results}
 
-    async def _check_explained(self, n_labels: int) -> None:
+    async def _explained(self, n_texts: int, top_k: int) -> int:
+        """How many labels of each text are explained."""
         if not await asyncio.to_thread(can_explain):
             raise Refusal(501, "no_explanations", "this server cannot explain its suggestions; leave out explain.")
-        most = self.limits.max_explained
-        if n_labels > most:
-            raise Refusal(
-                422,
-                "invalid_request",
-                f"at most {most} labels are explained at a time, and this asks for {n_labels} (texts times top_k); "
-                "send fewer texts or a smaller top_k.",
-            )
+        return min(top_k, max(1, self.limits.max_explained // n_texts))
 
     async def _body(self, headers: Sequence[tuple[bytes, bytes]], receive: Any) -> bytes:
         """The whole body, if it is JSON by name, not too large and comes in time."""
