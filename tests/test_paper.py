@@ -24,6 +24,7 @@ MODULES = (
     "features",
     "output",
     "nine",
+    "picture",
     "settings",
     "table2",
     "table3",
@@ -288,3 +289,19 @@ def test_encoders_are_named_truthfully(paper):
     ]
     (chosen,) = paper["encoders"].choose_encoders(f"mpnet={NOWHERE}")
     assert (chosen.name, chosen.folder, chosen.missing) == ("mpnet", NOWHERE, f"there is no folder {NOWHERE}")
+
+
+def test_the_picture_of_the_ensemble(script, tmp_path):
+    pytest.importorskip("matplotlib")
+    gain = {"percent": 2.0, "low": 1.0, "high": 3.0}
+    names = ["pifa-tfidf, x", "three trees, x", "encoders, pifa-tfidf", "Ensemble"]
+    rows = [{"name": "parabel", "over_parabel": None}]
+    rows += [{"name": name, "over_parabel": {"P@5": gain}} for name in names]
+    file = tmp_path / "ensemble.json"
+    file.write_text(json.dumps({"table": "ensemble", "data": "few", "rows": rows}))
+    script("picture", file, "--output", tmp_path / "picture.svg")
+    drawn = (tmp_path / "picture.svg").read_text()
+    assert all(f"<!-- {name} -->" in drawn for name in [*names, "few"])  # matplotlib tells what its paths spell
+    assert "<!-- parabel -->" not in drawn
+    with pytest.raises(SystemExit, match=r"no results of ensemble.py with P@1 over Parabel"):
+        script("picture", file, "--output", tmp_path / "picture.svg", "--metric", "P@1")

@@ -1,0 +1,82 @@
+"""A picture of what ensemble.py found: every member, group and the Ensemble over Parabel, a panel for each data set.
+
+    python benchmarks/paper/picture.py ensemble.json... --output picture.svg [--metric P@5]
+
+Points are improvements over Parabel in percent, lines their 95 % intervals (paired bootstrap over test documents).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from common import run_script
+from nine import LABEL_EMBEDDINGS
+
+from labelwise.errors import DataError, need
+
+COLOURS = {"members": "#8a94a6", "three trees": "#2f7fb5", "encoders": "#d9822b", "the Ensemble": "#1b7f4d"}
+"""Of the kinds of rows."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", nargs="+", type=Path)
+    parser.add_argument("--output", type=Path, required=True, help="a file that ends in .svg, .png or .pdf")
+    parser.add_argument("--metric", default="P@5", help="P@1, P@3, P@5 or PSP@5")
+    options = parser.parse_args()
+    panels = {path.stem: read(path, options.metric) for path in options.results}
+    draw(list(panels.values()), options.metric, options.output)
+
+
+def read(path: Path, metric: str) -> tuple[str, list[tuple[str, str, dict[str, float]]]]:
+    """The data set, and of each row its name, its kind and its improvement."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found["table"] != "ensemble":
+            raise KeyError("table")
+        rows = [
+            (row["name"], kind_of(row["name"]), row["over_parabel"][metric])
+            for row in found["rows"]
+            if row["over_parabel"]
+        ]
+    except (OSError, ValueError, KeyError, TypeError) as err:
+        raise DataError(f"these are no results of ensemble.py with {metric} over Parabel ({err})", path=path) from err
+    return found["data"], rows
+
+
+def kind_of(name: str) -> str:
+    """Whose colour a row has."""
+    if name.startswith(LABEL_EMBEDDINGS):
+        return "members"
+    return next((kind for kind in ("three trees", "encoders") if name.startswith(kind)), "the Ensemble")
+
+
+def draw(panels: list[tuple[str, list[tuple[str, str, dict[str, float]]]]], metric: str, file: Path) -> None:
+    """Write the picture."""
+    need("matplotlib", extra="plot", purpose="pictures")
+    from matplotlib.figure import Figure
+
+    n_rows = max(len(rows) for _, rows in panels)
+    figure = Figure(figsize=(3.0 * len(panels) + 1.6, 0.25 * n_rows + 1.2), layout="constrained")
+    axes: Any = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axis, (data, rows) in zip(axes, panels, strict=True):
+        for place, (_, kind, gain) in enumerate(rows):
+            error = [[gain["percent"] - gain["low"]], [gain["high"] - gain["percent"]]]
+            axis.errorbar(gain["percent"], place, xerr=error, fmt="o", ms=4, lw=1.2, color=COLOURS[kind])
+        axis.set_title(data, fontsize=10)
+        axis.grid(axis="x", color="#dddddd", lw=0.6)
+        axis.set_axisbelow(True)
+        axis.spines[["top", "right", "left"]].set_visible(False)
+        axis.tick_params(axis="y", length=0)
+        axis.tick_params(labelsize=8)
+    axes[0].set_yticks(range(len(panels[0][1])), [name for name, *_ in panels[0][1]])
+    axes[0].invert_yaxis()
+    figure.supxlabel(f"{metric} over Parabel, % (95 % interval)", fontsize=9)
+    figure.savefig(file)
+
+
+if __name__ == "__main__":
+    run_script(main)
