@@ -73,21 +73,6 @@ def test_errors_of_the_function_reach_the_caller(threads):
     assert list(results) == []
 
 
-def test_with_room_ahead_no_thread_waits_for_a_slow_one():
-    done, all_others = [], threading.Event()
-
-    def work(i):
-        if i == 0:
-            assert all_others.wait(10), "the others wait for the first"
-        else:
-            done.append(i)
-            if len(done) == 19:
-                all_others.set()
-        return i
-
-    assert list(map_in_order(work, range(20), 2, ahead=20)) == list(range(20))
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 def test_errors_of_the_source_reach_the_caller(threads):
     def source():
