@@ -121,6 +121,9 @@ class Matcher:
         )
         if config.checkpoint_activations:
             encoder.model.gradient_checkpointing_disable()
+        del corpus
+        if device.type == "cuda":  # what comes next is for the CPU: others may have the card's memory meanwhile
+            torch.cuda.empty_cache()
         return self
 
     def _packs(self, device: torch.device) -> bool:
