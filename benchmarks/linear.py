@@ -77,7 +77,7 @@ def run_labelwise(folder: Path, threads: int, negatives: str, preset: str, queri
     from labelwise.config import LinearTreeConfig
     from labelwise.index import build_tree, embed_labels
     from labelwise.model import LinearTree
-    from labelwise.rank.linear import Features
+    from labelwise.rank.features import Features
     from labelwise.rank.tree import train_tree
 
     config = LinearTreeConfig(threads=threads)

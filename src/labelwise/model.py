@@ -23,7 +23,7 @@ from labelwise.index import build_tree, embed_labels
 from labelwise.parts.reading import Reading
 from labelwise.parts.shelf import Shelf
 from labelwise.predictions.ranking import keep_best
-from labelwise.rank.linear import Features
+from labelwise.rank.features import Features
 from labelwise.rank.neighbours import NeighbourSearch
 from labelwise.rank.predict import BeamSearch
 from labelwise.rank.tree import TrainedTree, train_tree

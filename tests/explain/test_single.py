@@ -14,7 +14,7 @@ from labelwise.features.encoder import Encoder
 from labelwise.index.embed import unit_rows
 from labelwise.model import LinearTree
 from labelwise.parts.reading import Reading
-from labelwise.rank.linear import Features
+from labelwise.rank.features import Features
 from labelwise.rank.predict import BeamSearch
 from labelwise.rank.ranker import Inputs, Ranker
 from labelwise.transformer import XTransformer

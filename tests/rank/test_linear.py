@@ -10,7 +10,8 @@ from sklearn.svm import LinearSVC
 from labelwise.config import RankerConfig
 from labelwise.errors import DataError, UsageError
 from labelwise.rank import linear
-from labelwise.rank.linear import Features, LevelTrainer
+from labelwise.rank.features import Features
+from labelwise.rank.linear import LevelTrainer
 from tests.reference import solver as reference
 from tests.reference.weights import level_matrix
 

@@ -11,7 +11,8 @@ from labelwise.errors import DataError, MissingExtraError, UsageError
 from labelwise.index import embed_labels
 from labelwise.index.tree import Tree
 from labelwise.rank import neighbours
-from labelwise.rank.linear import Features, LevelTrainer
+from labelwise.rank.features import Features
+from labelwise.rank.linear import LevelTrainer
 from labelwise.rank.neighbours import NearestLabels, one_block_each
 from labelwise.rank.tree import TrainedTree, train_tree
 from tests.reference.weights import level_matrix

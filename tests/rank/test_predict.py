@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from labelwise.errors import UsageError
 from labelwise.rank import predict
-from labelwise.rank.linear import Features
+from labelwise.rank.features import Features
 from labelwise.rank.predict import BeamSearch, Shortlist
 from labelwise.rank.weights import LevelWeights
 from tests.kernels.test_beam import level_of

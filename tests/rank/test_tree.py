@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from labelwise.config import LinearTreeConfig, RankerConfig
 from labelwise.errors import StorageError
 from labelwise.index.tree import Tree
-from labelwise.rank.linear import Features
+from labelwise.rank.features import Features
 from labelwise.rank.tree import TrainedTree, train_tree
 from tests.reference.weights import level_matrix
 

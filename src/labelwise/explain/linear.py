@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelwise.rank.linear import Features
+from labelwise.rank.features import Features
 from labelwise.rank.weights import LevelWeights
 from labelwise.types import Floats, Ints
 

@@ -12,7 +12,7 @@ from labelwise.config import LinearTreeConfig
 from labelwise.explain.linear import Account, account, siblings
 from labelwise.explain.result import Path, Step
 from labelwise.index import Tree
-from labelwise.rank.linear import Features
+from labelwise.rank.features import Features
 from labelwise.rank.neighbours import NearestLabels
 from labelwise.rank.tree import TrainedTree
 from labelwise.rank.weights import LevelWeights

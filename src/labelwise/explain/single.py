@@ -13,7 +13,7 @@ from labelwise.explain.paths import cluster_step, counted, label_step, make_path
 from labelwise.explain.question import Question
 from labelwise.explain.result import Explanation, Neural, Path
 from labelwise.predictions.ranking import keep_best
-from labelwise.rank.linear import Features
+from labelwise.rank.features import Features
 
 if TYPE_CHECKING:
     from labelwise.base import Model

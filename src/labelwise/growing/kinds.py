@@ -18,7 +18,7 @@ from labelwise.growing.weights import with_children, without_children
 from labelwise.index import Tree, embed_labels
 from labelwise.index.embed import unit_rows
 from labelwise.parts.reading import Reading
-from labelwise.rank.linear import Features
+from labelwise.rank.features import Features
 from labelwise.rank.negatives import both, matcher_aware, teacher_forcing
 from labelwise.rank.neighbours import NearestLabels
 from labelwise.rank.predict import BeamSearch

@@ -13,7 +13,8 @@ from labelwise.growing.examples import Examples
 from labelwise.growing.kinds import Clusters, Kind, Seen
 from labelwise.growing.weights import Blocks
 from labelwise.parts.memory import Memory, below, no_entries
-from labelwise.rank.linear import Features, LevelTrainer
+from labelwise.rank.features import Features
+from labelwise.rank.linear import LevelTrainer
 from labelwise.rank.weights import LevelWeights, PrunedBlock
 from labelwise.types import Csr, Floats, Ints, OnEvent
 

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from labelwise.config import RankerConfig
 from labelwise.engine.threads import available_cores, map_in_order
 from labelwise.events import Task
-from labelwise.rank.linear import Features
+from labelwise.rank.features import Features
 from labelwise.rank.predict import BeamSearch
 from labelwise.rank.tree import train_level
 from labelwise.rank.weights import LevelWeights

@@ -17,6 +17,7 @@ from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
 from labelwise.kernels.solver import HINGE, LANES, LOGISTIC, SQUARED_HINGE, gather_rows, solve_block
 from labelwise.kernels.weights import mark_labels
+from labelwise.rank.features import Features
 from labelwise.rank.weights import LevelWeights, PrunedBlock
 from labelwise.types import Csr, Floats, OnEvent
 
@@ -30,39 +31,6 @@ BLOCK_WIDTH = 64
 MOST_TOGETHER = 2 * BLOCK_WIDTH
 LEAST_BUDGET = 1 << 26
 """Bytes of work in progress that are always allowed, and as many again for every thread after the second."""
-
-
-@dataclass(frozen=True, eq=False)
-class Features:
-    """What models are trained on: sparse features, dense ones beside them, and the constant one for the bias."""
-
-    indptr: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.uint32]
-    data: npt.NDArray[np.float32]
-    n_features: int
-    dense: npt.NDArray[np.float32]
-    """(n_docs, n_dense), the constant last."""
-
-    @classmethod
-    def of(cls, X: Csr, dense: Floats | None = None, *, bias: float = 1.0) -> Features:
-        """Features of documents; the sparse ones are not copied where their types allow."""
-        if dense is not None and len(dense) != X.shape[0]:
-            raise DataError(f"there are {len(dense)} dense rows but X has {X.shape[0]}; they must match one to one")
-        if not np.isfinite(X.data).all() or (dense is not None and not np.isfinite(dense).all()):
-            raise DataError("X holds values that are not numbers (nan or inf); clean the features first")
-        constant = np.full((X.shape[0], 1), bias, np.float32)
-        return cls(
-            indptr=X.indptr.astype(np.int64, copy=False),
-            indices=X.indices.astype(np.int32, copy=False).view(np.uint32),
-            data=X.data.astype(np.float32, copy=False),
-            n_features=X.shape[1],
-            dense=constant if dense is None else np.hstack((dense.astype(np.float32, copy=False), constant)),
-        )
-
-    @property
-    def n_docs(self) -> int:
-        """Number of documents."""
-        return len(self.indptr) - 1
 
 
 @dataclass(frozen=True)

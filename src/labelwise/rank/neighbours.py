@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from labelwise.engine.threads import available_cores, map_in_order
 from labelwise.errors import DataError, UsageError, need
 from labelwise.events import Task
-from labelwise.rank.linear import Features
+from labelwise.rank.features import Features
 from labelwise.rank.predict import BeamSearch, Combine, Shortlist
 from labelwise.rank.weights import LevelWeights, PrunedBlock
 from labelwise.types import Csr, Floats, OnEvent

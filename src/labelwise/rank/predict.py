@@ -15,7 +15,7 @@ from labelwise.engine.threads import map_in_order
 from labelwise.errors import UsageError
 from labelwise.events import Task
 from labelwise.kernels.beam import HINGE, RAW, SIGMOID, collect, descend, index_features, spread_rows
-from labelwise.rank.linear import Features
+from labelwise.rank.features import Features
 from labelwise.rank.weights import LevelWeights
 from labelwise.types import Csr, OnEvent
 

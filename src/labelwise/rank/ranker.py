@@ -16,7 +16,7 @@ from labelwise.errors import StorageError
 from labelwise.events import Task
 from labelwise.index.embed import unit_rows
 from labelwise.metrics import precision_at_k
-from labelwise.rank.linear import Features
+from labelwise.rank.features import Features
 from labelwise.rank.packed import unpack
 from labelwise.rank.predict import BeamSearch, Combine, Shortlist
 from labelwise.rank.tree import train_level, train_level_twice
@@ -111,9 +111,9 @@ class Ranker:
         """
         features = inputs.features(dense_weight, config.bias)
         options: dict[str, Any] = {"found": inputs.found, "seed": seed, "threads": threads, "on_event": on_event}
-        about: dict[str, Any] = {"dense_weight": dense_weight, "combine": combine, "matcher_weight": matcher_weight}
-        about |= {"n_features": features.n_features, "bias": config.bias}
-        return cls(train_level(features, Y, M, clusters, config, **options), **about)
+        level = train_level(features, Y, M, clusters, config, **options)
+        about: dict[str, Any] = {"n_features": features.n_features, "dense_weight": dense_weight, "bias": config.bias}
+        return cls(level, combine=combine, matcher_weight=matcher_weight, **about)
 
     @classmethod
     def fit_twice(
@@ -138,12 +138,11 @@ class Ranker:
         """
         features = inputs.features(dense_weight, config.bias)
         options: dict[str, Any] = {"found": inputs.found, "seed": seed, "threads": threads, "on_event": on_event}
-        about: dict[str, Any] = {"dense_weight": dense_weight, "combine": "l3-hinge"}
-        about |= {"n_features": features.n_features, "bias": config.bias}
         marked = np.zeros(Y.shape[0], np.bool_)
         marked[later] = True
         before, after = train_level_twice(features, Y, M, clusters, config, marked, **options)
-        return cls(before, **about), cls(after, **about)
+        about: dict[str, Any] = {"n_features": features.n_features, "dense_weight": dense_weight, "bias": config.bias}
+        return cls(before, combine="l3-hinge", **about), cls(after, combine="l3-hinge", **about)
 
     def combining(self, combine: Combine, matcher_weight: float) -> Ranker:
         """The same models, their scores combined otherwise with the clusters'."""

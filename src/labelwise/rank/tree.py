@@ -16,7 +16,8 @@ from labelwise.engine.memory import release
 from labelwise.errors import StorageError
 from labelwise.index.embed import embed_labels
 from labelwise.index.tree import Tree
-from labelwise.rank.linear import Features, LevelTrainer
+from labelwise.rank.features import Features
+from labelwise.rank.linear import LevelTrainer
 from labelwise.rank.negatives import both, matcher_aware, teacher_forcing
 from labelwise.rank.neighbours import NearestLabels, NeighbourSearch
 from labelwise.rank.packed import unpack
