@@ -5,7 +5,9 @@
 Trains a hybrid (tf-idf beside all-MiniLM-L6-v2) on documents drawn from a data set, exports it as ONNX in 32 and in 8
 bits, and with a ranker of 8 bits, and measures the forms by turns, each in a process of its own: onnxruntime's and
 torch's threads would otherwise take the cores from each other. Where openvino is installed it reads the same files. CPU
-seconds stand beside wall time, since the machine may have other work. `--keep FOLDER` keeps the models, and finds them.
+seconds stand beside wall time, since the machine may have other work; torch's threads wait for each other, so that it
+loses most by that. `--pinned` therefore starts a process of one thread on every core at once and adds up their rates:
+on a machine with other work this is the fair comparison. `--keep FOLDER` keeps the models, and finds them.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -45,6 +48,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--keep", type=Path, help="a folder for the models")
     parser.add_argument("--check", action="store_true", help=f"fail below {SPEED:g} x torch or above {LOSS} P@1 lost")
+    parser.add_argument("--pinned", action="store_true", help="a process of one thread on each core, rates added up")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
@@ -86,32 +90,45 @@ def compare(args: argparse.Namespace, folder: Path) -> None:
         for form in forms if number % 2 == 0 else reversed(forms):
             measured[form].append(started(folder, form, "speed", args))
     keys = ("embeddings", "embeddings CPU", "predictions", "predictions CPU")
-    rates = {form: {key: statistics.median(each[key] for each in measured[form]) for key in keys} for form in forms}
-    print("| form | embeddings/s (per CPU s) | predictions/s (per CPU s) | folder MB | P@1 |\n|---|---|---|---|---|")
+    middles = {form: {key: statistics.median(each[key] for each in measured[form]) for key in keys} for form in forms}
+    best = {form: {key: max(each[key] for each in measured[form]) for key in keys} for form in forms}
+    print(
+        "| form | embeddings/s | per CPU s | predictions/s | per CPU s | folder MB | P@1 |"
+        "\n|---|---|---|---|---|---|---|"
+    )
     precision = {}
     for form in forms:
         precision[form] = started(folder, form, "quality", args)["P@1"]
         model = folder / OPENVINO.get(form, form)
         size = sum(file.stat().st_size for file in model.rglob("*") if file.is_file()) / 1e6
-        rate = rates[form]
-        pairs = " | ".join(f"{rate[key]:.0f} ({rate[key + ' CPU']:.0f})" for key in ("embeddings", "predictions"))
-        print(f"| {form} | {pairs} | {size:.0f} | {precision[form]:.2f} |", flush=True)
-    ratios = {key: rates["onnx-int8"][key] / rates["torch"][key] for key in keys}
+        rates = " | ".join(f"{best[form][key]:.0f} ({middles[form][key]:.0f})" for key in keys)
+        print(f"| {form} | {rates} | {size:.0f} | {precision[form]:.2f} |", flush=True)
+    ratios = {key: best["onnx-int8"][key] / best["torch"][key] for key in keys}
+    usual = {key: middles["onnx-int8"][key] / middles["torch"][key] for key in keys}
     lost = precision["torch"] - precision["onnx-int8"]
-    print("onnx-int8 over torch:", ", ".join(f"{key} {ratio:.2f} x" for key, ratio in ratios.items()))
-    print(f"P@1 lost: {lost:.2f} ({args.rounds} rounds of {args.timed} documents, medians)")
+    print(f"The best (and the median) of {args.rounds} rounds of {args.timed} documents.")
+    for title, each in (("best rounds", ratios), ("medians", usual)):
+        print(f"onnx-int8 over torch, {title}:", ", ".join(f"{key} {ratio:.2f} x" for key, ratio in each.items()))
+    print(f"P@1 lost: {lost:.2f}")
     print("rounds:", json.dumps({f: [{k: round(v) for k, v in e.items()} for e in measured[f]] for f in forms}))
-    if args.check and (min(ratios.values()) < SPEED or lost > LOSS):
-        sys.exit(f"missed: {SPEED:g} x torch in all four rates, and at most {LOSS} P@1 lost")
+    if args.check and (min(*ratios.values(), *usual.values()) < SPEED or lost > LOSS):
+        sys.exit(f"missed: {SPEED:g} x torch in all rates, by best rounds and by medians, and at most {LOSS} P@1 lost")
 
 
 def started(folder: Path, form: str, what: str, args: argparse.Namespace) -> dict[str, float]:
-    """What a process of its own measures."""
+    """What a process of its own measures; or, pinned, a process for each core at once: their rates add up."""
     reader = ":openvino" if form in OPENVINO else ""
     command = [sys.executable, __file__, str(folder / OPENVINO.get(form, form))]
     command += ["--measure", what + reader, "--timed", str(args.timed)]
-    found: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-    return found
+    cores = sorted(os.sched_getaffinity(0)) if args.pinned and what == "speed" else []
+    commands = [["taskset", "-c", str(core), *command] for core in cores] or [command]
+    running = [subprocess.Popen(each, stdout=subprocess.PIPE, text=True) for each in commands]
+    told = [process.communicate()[0] for process in running]
+    if any(process.returncode for process in running):
+        sys.exit(f"{form} could not be measured")
+    found: list[dict[str, float]] = [json.loads(each) for each in told]
+    # Documents per CPU second are a mean: two cores have two of those in a second.
+    return {key: sum(each[key] for each in found) / (len(found) if key.endswith("CPU") else 1) for key in found[0]}
 
 
 def measure(folder: Path, what: str, timed: int) -> dict[str, float]:

@@ -25,7 +25,7 @@ MODEL = "model.onnx"
 OUTPUT = "pooled"
 TOKENIZER = "tokenizer.json"
 # One core reads a piece alone: that is faster than several at one, and so few tokens stay in its cache.
-TOKENS_PER_PIECE = 512
+TOKENS_PER_PIECE = 128
 # onnxruntime's one kernel for a sum and its layer norm takes six times as long as the two apart.
 _SLOW = ["SkipLayerNormFusion"]
 
