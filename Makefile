@@ -7,6 +7,8 @@
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
 VENV ?= .venv
 ANNIF_VENV ?= .venv-annif
+# Files of tests that run at a time: models are trained once for all tests of a file.
+WORKERS ?= 2
 BIN := $(VENV)/bin
 QUIETLY := -m pip --disable-pip-version-check --quiet
 PIP := $(BIN)/python $(QUIETLY)
@@ -19,7 +21,7 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev lint
 	# Once as plain Python, so that coverage sees inside the kernels; numpy warns where a hash wraps around, numba does not.
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/kernels -W "ignore:overflow:RuntimeWarning" --cov --cov-report=
-	$(BIN)/python -m pytest -m "not gpu" --cov --cov-append --cov-report=term --durations=8
+	$(BIN)/python -m pytest -m "not gpu" -n $(WORKERS) --dist loadfile --cov --cov-append --cov-report=term --durations=8
 	@if $(MAKE) --no-print-directory $(ANNIF_VENV)/.annif; then $(MAKE) --no-print-directory test-annif; \
 	else echo "SKIPPED: annif cannot be installed here, so the tests of its backend were not run" >&2; fi
 

@@ -179,10 +179,12 @@ def test_fp16_skips_overflows_halves_its_scale_doubles_it_and_learns(bert, monke
     low = float(weights.scale)
     assert low <= 2.0**24
     step.look()
+    highest = low
     for number in range(149):
         step(batch_of(corpus, np.roll(ROWS, 16 * number)[:16]))
+        highest = max(highest, float(weights.scale))
     assert step.look()[2] <= 5
-    assert float(weights.scale) > low
+    assert highest > low  # where that is too much, it is halved again
     weights.release(network)
     assert recall_of(network, corpus) > 99
 
