@@ -1,6 +1,5 @@
 """All code of the documentation runs, and prints what the pages show."""
 
-import os
 import shutil
 
 import pytest
@@ -141,6 +140,6 @@ def test_ellipsis_and_files_and_names(page, tmp_path, monkeypatch):
     file = page(
         '```csv title="a.csv"\nx,y\n```\n```python\nfrom pathlib import Path\n\nn = 3\n```\n'
         '```python\nprint(Path("a.csv").read_text(), n)\n```\n\n```text\nx,...\n 3\n```\n'
-        f"```console\n$ echo $COLUMNS a b  # why\n{os.environ.get('COLUMNS', '')}...a b\n```\n"
+        f"```console\n$ echo $COLUMNS a b  # why\n{ENVIRONMENT['COLUMNS']}...b\n```\n"
     )
     run_page(file, tmp_path)
