@@ -59,10 +59,14 @@ def draw(panels: list[tuple[str, list[tuple[str, str, dict[str, float]]]]], metr
     need("matplotlib", extra="plot", purpose="pictures")
     from matplotlib.figure import Figure
 
-    n_rows = max(len(rows) for _, rows in panels)
-    figure = Figure(figsize=(3.0 * len(panels) + 1.6, 0.25 * n_rows + 1.2), layout="constrained")
-    axes: Any = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    for axis, (data, rows) in zip(axes, panels, strict=True):
+    n_points = max(len(rows) for _, rows in panels)
+    n_columns = min(2, len(panels))
+    n_lines = -(-len(panels) // n_columns)
+    figure = Figure(figsize=(3.2 * n_columns + 1.6, n_lines * (0.2 * n_points + 0.8)), layout="constrained")
+    axes: Any = figure.subplots(n_lines, n_columns, sharey=True, squeeze=False)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, (data, rows) in zip(axes.flat, panels, strict=False):
         for place, (_, kind, gain) in enumerate(rows):
             error = [[gain["percent"] - gain["low"]], [gain["high"] - gain["percent"]]]
             axis.errorbar(gain["percent"], place, xerr=error, fmt="o", ms=4, lw=1.2, color=COLOURS[kind])
@@ -72,8 +76,8 @@ def draw(panels: list[tuple[str, list[tuple[str, str, dict[str, float]]]]], metr
         axis.spines[["top", "right", "left"]].set_visible(False)
         axis.tick_params(axis="y", length=0)
         axis.tick_params(labelsize=8)
-    axes[0].set_yticks(range(len(panels[0][1])), [name for name, *_ in panels[0][1]])
-    axes[0].invert_yaxis()
+    axes[0, 0].set_yticks(range(len(panels[0][1])), [name for name, *_ in panels[0][1]])
+    axes[0, 0].invert_yaxis()
     figure.supxlabel(f"{metric} over Parabel, % (95 % interval)", fontsize=9)
     figure.savefig(file)
 
