@@ -99,21 +99,20 @@ class Nine:
         return bench.run.stage(
             _KIND,
             inputs=inputs,
-            compute=lambda: cls._make(bench, system, [encoder.name for encoder in encoders]),
+            compute=lambda: cls._make(bench, system, encoders),
             save=cls.save,
             load=cls.load,
         )
 
     @classmethod
-    def _make(cls, bench: Bench, system: System, names: Sequence[str]) -> Self:
+    def _make(cls, bench: Bench, system: System, encoders: Sequence[EncoderChoice]) -> Self:
         model, costs = fit_nine(bench, system)
         begun, test = time.perf_counter(), bench.splits.test
         reading = Reading(test.texts, threads=bench.options.threads, on_event=tell)
-        by_folder = {member.settings["encoder"]["name"]: name for member, name in _named(system, names)}
-        members, held = {}, {}
+        names, members, held = {encoder.folder: encoder.name for encoder in encoders}, {}, {}
         for member in model.members_:
             assert isinstance(member.config, XTransformerConfig)
-            pair = member.config.label_embedding, by_folder[member.config.encoder.name]
+            pair = member.config.label_embedding, names[member.config.encoder.name]
             scores = member.scores(reading, TOP_K)
             if member.calibrator_ is not None:
                 scores = member.calibrator_.transform_matrix(scores)
@@ -168,7 +167,3 @@ class Nine:
 def _laid(splits: Splits, found: Csr) -> Predictions:
     """Lists over the labels of the test documents."""
     return Predictions(found, splits.train.labels, splits.test.ids).with_labels(splits.test.labels)
-
-
-def _named(system: System, names: Sequence[str]) -> list[tuple[System, str]]:
-    return list(zip(system.members, (name for name in names for _ in LABEL_EMBEDDINGS), strict=True))
