@@ -258,3 +258,10 @@ def relative(
         drawn[number] = gain(np.bincount(rng.integers(n_docs, size=n_docs), minlength=n_docs).astype(np.float64))
     low, high = interval(drawn)
     return {"percent": gain(np.ones(n_docs)), "low": low, "high": high}
+
+
+def improvements(row: Row, anchor: Row | None, metrics: list[str]) -> dict[str, Any] | None:
+    """Over Parabel in percent, by metric."""
+    if anchor is None or row.evaluation is None or anchor.evaluation is None or row is anchor:
+        return None
+    return {metric: relative(row.evaluation, anchor.evaluation, metric) for metric in metrics}

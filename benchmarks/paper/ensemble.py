@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from common import Bench, Row, combine_rows, parser_of, relative, run_script
+from common import Bench, Row, combine_rows, improvements, parser_of, run_script
 from encoders import choose_encoders
 from nine import LABEL_EMBEDDINGS, Nine, fit_nine, nine_system
 from output import difference, figure, finish, markdown
@@ -53,7 +53,8 @@ def main() -> None:
         tests = {claim: bench.test(rows[a], rows[b]) for claim, (a, b) in claims(bench, rows).items()}
         about = bench.about()
     parabel = rows.get(PARABEL)
-    gains = {name: improvements(row, parabel, bench) for name, row in rows.items()}
+    shown = [*bench.metrics("P"), bench.metrics("PSP")[-1]]
+    gains = {name: improvements(row, parabel, shown) for name, row in rows.items()}
     show(bench, nine, rows, gains, tests)
     metrics = bench.metrics("P", "R", "nDCG", "PSP")
     results = {
@@ -109,14 +110,6 @@ def claims(bench: Bench, rows: Mapping[str, Row]) -> dict[str, tuple[str, str]]:
         )
         asked["learnt weights and rule are better than equal weights"] = (WHOLE, EQUAL)
     return asked
-
-
-def improvements(row: Row, parabel: Row | None, bench: Bench) -> dict[str, Any] | None:
-    """Over Parabel in percent, by metric."""
-    if parabel is None or parabel.evaluation is None or row.evaluation is None or row is parabel:
-        return None
-    shown = [*bench.metrics("P"), bench.metrics("PSP")[-1]]
-    return {metric: relative(row.evaluation, parabel.evaluation, metric) for metric in shown}
 
 
 def show(

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common import Bench, Row, combine_rows, parser_of, relative, run_script
+from common import Bench, Row, combine_rows, improvements, parser_of, run_script
 from encoders import EncoderChoice, choose_encoders
 from features import pretrained_row, tuned_row
 from nine import LABEL_EMBEDDINGS, Nine, fit_nine, nine_rows, nine_system
@@ -147,13 +147,6 @@ def whole_name(encoders: Sequence[EncoderChoice]) -> str:
 def _encoder_of(model: Path) -> Encoder:
     loaded: Any = load_model(model)
     return loaded.matcher_.encoder_
-
-
-def improvements(row: Row, anchor: Row | None, metrics: list[str]) -> dict[str, Any] | None:
-    """Over Parabel in percent, by metric."""
-    if anchor is None or row.evaluation is None or anchor.evaluation is None or row is anchor:
-        return None
-    return {metric: relative(row.evaluation, anchor.evaluation, metric) for metric in metrics}
 
 
 def gain_cell(gained: dict[str, Any] | None, metric: str) -> str:
