@@ -18,6 +18,10 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--uncalibrated", action="store_true", help="train the ranker once, if all else is fixed")
     parser.add_argument("--epochs", type=float)
     parser.add_argument("--steps", type=int, help="of fine-tuning, instead of epochs")
+    parser.add_argument("--batch-size", type=int, help="documents of a step of fine-tuning")
+    parser.add_argument("--learning-rate", type=float, help="of the encoder in fine-tuning")
+    parser.add_argument("--head-learning-rate", type=float, help="of what scores the clusters")
+    parser.add_argument("--learn-labels", action="store_true", default=None, help="fine-tune on the labels too")
     parser.add_argument("--beam", type=int, help="clusters that are searched, instead of the preset's")
     parser.add_argument("--max-leaf", type=int, help="most labels of a cluster, instead of the preset's")
     parser.add_argument("--ngrams", type=int, help="longest n-grams of words in tf-idf, instead of the preset's")
@@ -28,7 +32,8 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 def neural_settings(options: argparse.Namespace, data: str) -> dict[str, Any]:
     """The same as changes to a preset, for `load_preset`; what is not given stays as the preset has it."""
     encoder = {"max_length": options.max_length or LENGTHS.get(data, 128)}
-    matcher = {"epochs": options.epochs, "steps": options.steps, "precision": options.precision}
+    names = ("epochs", "steps", "batch_size", "learning_rate", "head_learning_rate", "learn_labels", "precision")
+    matcher = {name: getattr(options, name) for name in names}
     ngrams = None if options.ngrams is None else (1, options.ngrams)
     return {
         "encoder": encoder,

@@ -10,6 +10,7 @@ from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.match.frozen import FrozenMatcher
 from labelwise.match.matcher import Matcher
 from labelwise.presets import load_preset
+from labelwise.rank.ranker import SHARES
 from labelwise.run import RunDirectory
 from labelwise.transformer import XTransformer
 from tests.features.tiny import write_model
@@ -66,6 +67,44 @@ def test_labels_with_probabilities(model, shop):
     few = model.predict(shop["test"].texts, top_k=5, min_probability=0.5)
     assert few.matrix.data.min() >= 0.5
     assert isinstance(model.matcher_, Matcher)
+
+
+@pytest.fixture(scope="module")
+def with_labels(shop, settings):
+    return fitted(settings(matcher={"learn_labels": True}), shop["train"])
+
+
+def test_labels_that_the_network_learns_are_weights_of_the_ranker(with_labels, shop, tmp_path):
+    model = with_labels
+    texts = shop["test"].texts
+    found = model.predict(texts, top_k=5)
+    assert precision_at_k(shop["test"].Y, found, k=1) > 50
+    hidden = model.matcher_.encoder_.hidden_size
+    assert model.ranker_.level.dense.shape == (len(model.labels_), hidden + 1)
+    assert model.report_["chosen"]["label_weight"] in SHARES
+    assert any("network" in what for name, what in model.facts() if name == "scores combined by")
+    model.save(tmp_path / "model")
+    same(load_model(tmp_path / "model").predict(texts, top_k=5), found)
+
+
+def test_what_the_ranker_reads_decides_whether_they_count(shop, settings, tmp_path):
+    changes = {"matcher": {"learn_labels": True}, "combine": "ranker-only", "matcher_weight": 1.0, "calibrate": False}
+    plain = fitted(settings(features="tfidf", **changes), shop["train"], run_dir=tmp_path)
+    assert plain.ranker_.level.dense.shape[1] == 1
+    none = fitted(settings(label_weight=0.0, **changes), shop["train"], run_dir=tmp_path)
+    assert none.report_["chosen"]["label_weight"] == 0
+    texts = shop["test"].texts
+    first, second = (model.predict(texts, top_k=5).matrix for model in (plain, none))
+    np.testing.assert_allclose(second.toarray(), first.toarray(), atol=1e-4)
+
+
+def test_labels_are_learnt_by_fine_tuning_only(shop, settings):
+    for preset, changes, message in (
+        ("hybrid", {"matcher": {"learn_labels": True}}, "learn_labels needs an encoder that is fine-tuned"),
+        ("x-transformer", {"label_weight": 1.5}, "label_weight is 1.5; it must be a share"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            fitted(settings(preset, **changes), shop["train"])
 
 
 def test_what_it_tells_of_itself(model):

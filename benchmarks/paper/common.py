@@ -139,7 +139,7 @@ class Bench(ExitStack):
         """X-Transformer, or a relative of it, with the script's settings and changes on top."""
         settings = neural_settings(self.options, self.splits.name)
         settings = {**settings, "seed": self.options.seed, "threads": self.options.threads, **changes}
-        settings["encoder"] = {**settings["encoder"], "name": encoder.folder}
+        settings["encoder"] = {**settings["encoder"], **encoder.settings}
         return System(name=name, preset=preset or self.options.preset, settings=settings)
 
     def ensemble(self, name: str, members: Sequence[System], **settings: Any) -> System:

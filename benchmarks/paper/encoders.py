@@ -26,6 +26,13 @@ class EncoderChoice:
     place: str
     missing: str | None = None
     """Why it cannot be run here."""
+    pooling: str = "auto"
+    """What `EncoderConfig.pooling` takes."""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Fields of `EncoderConfig`."""
+        return {"name": self.folder, "pooling": self.pooling}
 
 
 def known_encoders() -> dict[str, dict[str, Any]]:
@@ -45,5 +52,6 @@ def choose_encoders(given: str) -> list[EncoderChoice]:
             find_encoder(folder)
         except UsageError as error:
             missing = re.split("[:;]", str(error))[0]  # the rest is advice
-        chosen.append(EncoderChoice(name, folder, about["about"], about["place"], missing))
+        pooling = about.get("pooling", "auto")
+        chosen.append(EncoderChoice(name, folder, about["about"], about["place"], missing, pooling))
     return chosen

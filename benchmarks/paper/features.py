@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from common import TOP_K, Bench, Row
 from encoders import EncoderChoice
 
 from labelwise.config import EncoderConfig
 from labelwise.features.tfidf import Tfidf
+from labelwise.index import build_tree, embed_labels
 from labelwise.index.embed import unit_rows
-from labelwise.model import LinearTree
 from labelwise.predictions import Predictions
-from labelwise.presets import load_linear_preset
+from labelwise.predictions.ranking import keep_best
+from labelwise.presets import changed, load_linear_preset
+from labelwise.rank.features import Features
+from labelwise.rank.tree import train_tree
 from labelwise.systems.measure import Clock, Costs
 from labelwise.systems.system import System
 from labelwise.types import Csr
@@ -24,19 +29,43 @@ if TYPE_CHECKING:
     from labelwise.features.encoder import Encoder
 
 
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Documents as embeddings beside tf-idf, which may have no columns; rows of both together have length one."""
+
+    X: Csr
+    E: npt.NDArray[np.float32]
+
+    @classmethod
+    def of(cls, E: Any, X: Csr | None = None) -> Joined:
+        """Both scaled to length one, then the whole, as the paper's code joins them."""
+        E = unit_rows(np.asarray(E, np.float32))
+        if X is None:
+            return cls(Csr((len(E), 0), dtype=np.float32), E)
+        return cls(Csr(X * np.float32(0.5**0.5)), E * np.float32(0.5**0.5))
+
+    def features(self, bias: float) -> Features:
+        """As models read them."""
+        return Features.of(self.X, self.E, bias=bias)
+
+    def matrix(self) -> Csr | npt.NDArray[np.float32]:
+        """As one matrix, which the label embeddings are made of."""
+        return self.E if self.X.shape[1] == 0 else Csr(sp.hstack([self.X, sp.csr_array(self.E)], format="csr"))
+
+
 def pretrained_row(bench: Bench, encoder: EncoderChoice, length: int) -> Row:
     """Parabel on the encoder's own embeddings, nothing else."""
     name = f"pretrained {encoder.name} + Parabel"
     if encoder.missing is not None:
         return Row(name, note=f"not run: {encoder.missing}")
-    config = EncoderConfig(name=encoder.folder, max_length=length)
+    config = changed(EncoderConfig(), {**encoder.settings, "max_length": length}, encoder.name)
 
     def compute() -> tuple[Predictions, Costs]:
         from labelwise.features.encoder import Encoder
 
         clock = Clock()
         loaded = Encoder.load(config)
-        parts = [dense(embed(loaded, part.texts or [])) for part in (bench.splits.train, bench.splits.test)]
+        parts = [Joined.of(embed(loaded, part.texts or [])) for part in (bench.splits.train, bench.splits.test)]
         return parabel(bench, parts, clock)
 
     return bench.special(name, {"encoder": config, **identity(bench)}, compute)
@@ -52,11 +81,8 @@ def tuned_row(bench: Bench, encoder: EncoderChoice, tuned: Callable[[], Encoder]
         clock, reader = Clock(), tuned()
         train, test = bench.splits.train.texts or [], bench.splits.test.texts or []
         tfidf = Tfidf()
-        parts = []
-        for X, texts in ((tfidf.fit_transform(train), train), (tfidf.transform(test), test)):
-            # Both of length one, then again, as the paper's code joins them.
-            parts.append(Csr(sp.hstack([X, dense(embed(reader, texts))], format="csr") * 0.5**0.5))
-        return parabel(bench, parts, clock)
+        both = ((tfidf.fit_transform(train), train), (tfidf.transform(test), test))
+        return parabel(bench, [Joined.of(embed(reader, texts), X) for X, texts in both], clock)
 
     return bench.special(name, {**system.identity(bench.splits), **identity(bench)}, compute)
 
@@ -66,13 +92,26 @@ def identity(bench: Bench) -> dict[str, Any]:
     return {"parabel": load_linear_preset("parabel", seed=bench.options.seed)}
 
 
-def parabel(bench: Bench, parts: list[Csr], clock: Clock) -> tuple[Predictions, Costs]:
-    """Trained on the first matrix, predictions for the second."""
+def parabel(bench: Bench, parts: list[Joined], clock: Clock) -> tuple[Predictions, Costs]:
+    """Trained on the first documents, predictions for the second.
+
+    The preset's trees and averages, on features that are partly dense, which `LinearTree` does not read.
+    """
     train, test = bench.splits.train, bench.splits.test
     config = load_linear_preset("parabel", seed=bench.options.seed, threads=bench.options.threads)
-    model = LinearTree(config).fit(parts[0], train.Y, label_names=train.labels, on_event=bench.run.on_event)
+    learnt, asked = (part.features(config.ranker.bias) for part in parts)
+    Z = embed_labels(train.Y, parts[0].matrix(), threads=config.threads)
+    trees = []
+    for seed in range(config.seed, config.seed + config.n_trees):
+        tree = build_tree(Z, replace(config.index, seed=seed, threads=config.threads), on_event=bench.run.on_event)
+        trees.append(train_tree(learnt, train.Y, tree, config, seed=seed, on_event=bench.run.on_event))
     costs = clock.costs()
-    return model.predict(parts[1], top_k=TOP_K, ids=test.ids), costs
+    found = [
+        tree.search(learnt.n_features, config).top(asked, beam=config.beam, top_k=2 * TOP_K, threads=config.threads)
+        for tree in trees
+    ]
+    mean = sp.csr_array(sum(found[1:], start=found[0]) * np.float32(1 / len(found)))
+    return Predictions(keep_best(mean, TOP_K), train.labels, test.ids), costs
 
 
 def embed(encoder: Any, texts: list[str]) -> Any:
@@ -80,8 +119,3 @@ def embed(encoder: Any, texts: list[str]) -> Any:
     import torch
 
     return encoder.embed(texts, device="cuda" if torch.cuda.is_available() else None)
-
-
-def dense(E: Any) -> Csr:
-    """Rows of length one in the form that linear trees read."""
-    return Csr(unit_rows(np.asarray(E, np.float32)))

@@ -148,6 +148,10 @@ class MatcherConfig:
     """The linear term's scores of training documents come from models that did not see them, so many in all."""
     dense_weight: float = 1.0
     """Length of the embedding beside tf-idf's 1 in the linear model that training begins from."""
+    learn_labels: bool = False
+    """Learn to score the labels too, beside their clusters: the embedding then tells the labels of a cluster apart, and
+    the network's scores of labels take the place of the embedding's weights in the ranker. For thousands of labels
+    with many documents each; the head, and a step's memory, grow with the labels."""
     most_clusters: int = 65_536
     """Clusters that a step scores. Of more, those of the batch's documents and others at random, in place of all."""
     negatives_from: Literal["model", "out-of-fold"] = "model"
@@ -195,6 +199,9 @@ class XTransformerConfig:
     dense_weight: float | None = None
     """Length of the embedding beside tf-idf's 1 in the ranker; chosen on validation documents if not given, 1 without
     those."""
+    label_weight: float | None = None
+    """Share of the network's own score in a label's, the rest being the linear model's on tf-idf, where the matcher
+    learns labels; chosen on validation documents if not given, 0.4 without those."""
     beam: int = 20
     """Clusters whose labels are ranked; as many of each training document give the matcher-aware negatives."""
     combine: Literal["l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge", "sigmoid", "ranker-only"] | None = None

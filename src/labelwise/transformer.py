@@ -91,7 +91,7 @@ class XTransformer(Model):
         from labelwise.fitting.stages import Stages
         from labelwise.match.processes import joined
 
-        config = _checked(self.config)
+        config = checked(self.config)
         source = Source.of(
             texts,
             labels_or_Y,
@@ -163,7 +163,8 @@ class XTransformer(Model):
         """What it is made of."""
         config, report = self.config, self.report_
         yield "labels", f"{len(self.labels_):,} in {self.tree_.n_clusters:,} clusters by {config.label_embedding}"
-        tuned = "fine-tuned on the clusters" if config.fine_tune else "as it was pretrained"
+        on = "labels and clusters" if config.matcher.learn_labels else "the clusters"
+        tuned = f"fine-tuned on {on}" if config.fine_tune else "as it was pretrained"
         yield "encoder", f"{Path(config.encoder.name).name}, {config.encoder.max_length} tokens of a text, {tuned}"
         if self.matcher_.encoder_.form:
             yield "form of the encoder", self.matcher_.encoder_.form
@@ -172,7 +173,9 @@ class XTransformer(Model):
             yield "true clusters found", f"{found} (held-out documents)"
         if "chosen" in report:
             chosen = report["chosen"]
-            weights = f"weights: embedding {chosen['dense_weight']:g}, cluster {chosen['matcher_weight']:g}"
+            own = "label_weight" in chosen
+            parts = f"network {chosen['label_weight']:g}" if own else f"embedding {chosen['dense_weight']:g}"
+            weights = f"weights: {parts}, cluster {chosen['matcher_weight']:g}"
             yield "scores combined by", f"{chosen['combine']}; {weights}"
 
     # ------------------------------------------------------------------ keeping
@@ -231,11 +234,16 @@ def _device() -> str | None:
     return choose_device(None)
 
 
-def _checked(config: XTransformerConfig) -> XTransformerConfig:
+def checked(config: XTransformerConfig) -> XTransformerConfig:
+    """A configuration that can be fitted; says what is wrong with it otherwise."""
     if config.beam < 1:
         raise UsageError(f"beam is {config.beam}; it must be at least 1")
     if not 0 <= config.hold_out < 1:
         raise UsageError(f"hold_out is {config.hold_out}; it must be a share between 0 and 1")
+    if config.matcher.learn_labels and not config.fine_tune:
+        raise UsageError("matcher.learn_labels needs an encoder that is fine-tuned; set fine_tune, or leave it out")
+    if config.label_weight is not None and not 0 <= config.label_weight <= 1:
+        raise UsageError(f"label_weight is {config.label_weight}; it must be a share between 0 and 1")
     if config.dense_weight is not None and config.dense_weight <= 0:
         raise UsageError(f"dense_weight is {config.dense_weight}; it must be above 0")
     return config

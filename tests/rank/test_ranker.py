@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from labelwise.config import RankerConfig
-from labelwise.errors import StorageError
-from labelwise.rank.ranker import COMBINES, Inputs, Ranker, choose_ranker
+from labelwise.errors import StorageError, UsageError
+from labelwise.rank.ranker import COMBINES, SHARES, Inputs, Ranker, choose_ranker
 
 CONFIG = RankerConfig(threshold=0.0, half_precision=False, negatives="both")
 CLUSTERS = np.array([0, 1, 2, 0, 1, 2, 0, 1], np.int32)
@@ -129,6 +129,53 @@ def test_the_matchers_negatives_teach(data, negatives):
     other = Inputs(inputs.X, inputs.E, M)  # the matcher finds the true clusters and nothing else
     same = np.allclose(Ranker.fit(other, Y, M, CLUSTERS, config).level.dense, ranker.level.dense, atol=1e-6)
     assert same == (negatives == "teacher")
+
+
+def test_labels_of_the_network_join_models_of_tfidf(data, tmp_path):
+    inputs, Y, M = data
+    rng = np.random.default_rng(3)
+    weight, bias = rng.normal(size=(N_LABELS, 6)).astype(np.float32), rng.normal(size=N_LABELS).astype(np.float32)
+    plain = Inputs(inputs.X, None, inputs.found)
+    config = RankerConfig(threshold=0.0, half_precision=False, negatives="both", bias=2.0)
+    ranker = Ranker.fit(plain, Y, M, CLUSTERS, config, combine="ranker-only", threads=1)
+    expected = 0.7 * label_scores(ranker, plain) + 0.3 * (inputs.E @ weight.T + bias)
+    joined = ranker.with_labels(weight, bias, 0.3)
+    np.testing.assert_allclose(label_scores(joined, inputs), expected, atol=1e-5)
+    found = joined.top(inputs, N_LABELS, threads=1)
+    rows = np.repeat(np.arange(found.shape[0]), np.diff(found.indptr))
+    np.testing.assert_allclose(found.data, expected[rows, found.indices], atol=1e-5)
+    joined.save(tmp_path / "ranker")
+    np.testing.assert_array_equal(
+        Ranker.load(tmp_path / "ranker").top(inputs, 3).toarray(), joined.top(inputs, 3).toarray()
+    )
+    with pytest.raises(UsageError, match="train it on tf-idf alone"):
+        joined.with_labels(weight, bias, 0.3)
+
+
+@pytest.mark.parametrize("network_knows", [True, False])
+def test_the_better_share_of_the_networks_labels_is_chosen(data, network_knows):
+    inputs, Y, M = data
+    rng = np.random.default_rng(4)
+    weight, bias = np.zeros((N_LABELS, N_LABELS), np.float32), np.zeros(N_LABELS, np.float32)
+    np.fill_diagonal(weight, 1.0)
+    hints = Y.toarray() - 0.5 if network_knows else rng.normal(size=Y.shape)
+    noise = sp.csr_array(unit(rng.random(inputs.X.shape)))
+    seen = Inputs(noise if network_knows else inputs.X, unit(hints), inputs.found)
+    judged, final, trials = choose_ranker(
+        (seen, Y, M),
+        (seen, Y),
+        CLUSTERS,
+        CONFIG,
+        weights=[0.5, 1.0, 2.0],
+        combines=[("ranker-only", 1.0), ("l3-hinge", 1.0)],
+        labels=(weight, bias),
+        threads=1,
+    )
+    best = max(trials, key=lambda trial: np.mean(trial["precisions"]))
+    assert (best["label_weight"] > 0.3) == network_knows
+    assert len(trials) == 2 + len(SHARES) - 1, "there is one ranker, and the share is chosen after the combination"
+    assert judged.level.dense.shape[1] == N_LABELS + 1
+    np.testing.assert_array_equal(judged.top(seen, 3).toarray(), final.top(seen, 3).toarray())
 
 
 def planted_choice(*, matcher_knows):

@@ -85,12 +85,13 @@ def _fit_matchers(config: EnsembleConfig, bench: Workbench) -> list[_Group] | No
     from labelwise.match.joint import GroupMatcher
     from labelwise.match.matcher import Matcher
     from labelwise.match.processes import joined
+    from labelwise.transformer import checked
 
     groups: dict[Hashable, _Group] = {}
     for at, member in enumerate(config.members):
         if isinstance(member, XTransformerConfig):
             group = groups.setdefault(kin(member, at, share=config.share_encoder), _Group())
-            ground = Ground(member, bench)
+            ground = Ground(checked(member), bench)
             ground.device()  # say before the work that there is none
             group.numbers.append(at)
             group.stages.append(Stages(ground))
@@ -130,6 +131,7 @@ def kin(config: XTransformerConfig, number: int, *, share: bool) -> Hashable:
         dense_weight=None,
         combine=None,
         matcher_weight=None,
+        label_weight=None,
         calibrate=True,
         hold_out=0.0,
     )

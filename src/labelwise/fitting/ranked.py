@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,12 +11,13 @@ from labelwise.base import CALIBRATED_ON
 from labelwise.calibrate import Calibrator
 from labelwise.config import XTransformerConfig
 from labelwise.index import Tree
+from labelwise.match.head import LabelHead
 from labelwise.match.recall import recall_at
 from labelwise.predictions.ranking import keep_best
 from labelwise.rank.negatives import teacher_forcing
 from labelwise.rank.predict import Combine
-from labelwise.rank.ranker import COMBINES, WEIGHTS, Inputs, Ranker, choose_ranker
-from labelwise.types import Csr, Ints, OnEvent
+from labelwise.rank.ranker import COMBINES, SHARES, WEIGHTS, Inputs, Ranker, choose_ranker
+from labelwise.types import Csr, Floats, Ints, OnEvent
 from labelwise.validation import measure
 
 KIND = "ranked"
@@ -62,6 +63,7 @@ def rank(
     tree: Tree,
     config: XTransformerConfig,
     *,
+    labels: LabelHead | None = None,
     held: Inputs | None = None,
     truth: Csr | None = None,
     aside: Ints | None = None,
@@ -73,21 +75,20 @@ def rank(
     Parameters
     ----------
     everything, Y : what the ranker reads of the training documents, and their labels
+    labels : the network's own scores of labels, if it has learnt them: where the ranker reads tf-idf and embeddings,
+        these are its weights of the latter
     held, truth : the same of the held-out documents; None where there are none
     aside : which of the training documents are the held-out ones; None where those are others
     depth : labels of each held-out document that are kept
     """
     M = teacher_forcing(Y, tree.clusters, tree.n_clusters)
     options: dict[str, Any] = {"seed": config.seed, "threads": config.threads, "on_event": on_event}
-    settings: dict[str, Any] = {
-        "dense_weight": config.dense_weight or 1.0,
-        "combine": config.combine or "l3-hinge",
-        "matcher_weight": 1.0 if config.matcher_weight is None else config.matcher_weight,
-    }
-    fixed = None not in (config.dense_weight, config.combine, config.matcher_weight)
+    own = None if labels is None or config.features != "both" else (labels.weight, labels.bias)
+    weight = config.dense_weight if own is None else config.label_weight
+    fixed = None not in (weight, config.combine, config.matcher_weight)
     if held is None or truth is None or (aside is not None and fixed and not config.calibrate):
-        ranker = Ranker.fit(everything, Y, M, tree.clusters, config.ranker, **settings, **options)
-        return Ranked(ranker, None, {"chosen": settings}, None)
+        ranker, chosen = _fit_as_configured(everything, own, Y, M, tree, config, options)
+        return Ranked(ranker, None, {"chosen": chosen}, None)
     known = Csr(truth[:, : Y.shape[1]])
     # All is chosen by documents that the judged ranker has not seen; the one to use learns from them too.
     ranker, final, trials = choose_ranker(
@@ -97,24 +98,46 @@ def rank(
         config.ranker,
         weights=WEIGHTS if config.dense_weight is None else [config.dense_weight],
         combines=_combines(config),
+        labels=own,
+        shares=SHARES if config.label_weight is None else [config.label_weight],
         later=aside,
         **options,
     )
+    best = max(trials, key=lambda trial: sum(trial["precisions"]))
     found = ranker.top(held, max(depth, CALIBRATED_ON), threads=config.threads)
     measured = measure(keep_best(found, CALIBRATED_ON), truth)
     clusters = teacher_forcing(known, tree.clusters, tree.n_clusters)
     report: dict[str, Any] = {
         "recall": recall_at(held.found, clusters, [top for top in RECALL_AT if top <= config.beam]),
-        "chosen": {
-            "dense_weight": ranker.dense_weight,
-            "combine": ranker.combine,
-            "matcher_weight": ranker.matcher_weight,
-        },
+        "chosen": {name: value for name, value in best.items() if name != "precisions"},
         "trials": trials,
         "tuning": {"trials": len(trials), "metric": "the mean of P@1, P@3 and P@5"},
     }
     report["validation"] = measured.to_dict()
     return Ranked(final, measured.calibrator if config.calibrate else None, report, found)
+
+
+def _fit_as_configured(
+    everything: Inputs,
+    own: tuple[Floats, Floats] | None,
+    Y: Csr,
+    M: Csr,
+    tree: Tree,
+    config: XTransformerConfig,
+    options: dict[str, Any],
+) -> tuple[Ranker, dict[str, Any]]:
+    """The ranker where there is nothing to choose by, and what its settings are."""
+    settings: dict[str, Any] = {
+        "dense_weight": config.dense_weight or 1.0,
+        "combine": config.combine or "l3-hinge",
+        "matcher_weight": 1.0 if config.matcher_weight is None else config.matcher_weight,
+    }
+    inputs = everything if own is None else replace(everything, E=None)
+    ranker = Ranker.fit(inputs, Y, M, tree.clusters, config.ranker, **settings, **options)
+    if own is None:
+        return ranker, settings
+    settings["label_weight"] = SHARES[0] if config.label_weight is None else config.label_weight
+    return ranker.with_labels(*own, settings["label_weight"]), settings
 
 
 def _combines(config: XTransformerConfig) -> list[tuple[Combine, float]]:

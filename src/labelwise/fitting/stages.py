@@ -110,10 +110,14 @@ class Stages:
                 lambda path: FrozenMatcher.load(path, device=device, encoder=self.ground.encoder()),
             )
         settings, groups = replace(config.matcher, seed=config.seed), [tree.n_clusters for tree in trees]
+        Y = learn.Y if settings.learn_labels else None
+        if Y is not None:
+            inputs["Y"] = Y
         inputs |= {"config": settings} | ({"groups": groups} if len(groups) > 1 else {})
         validation = None
         if judge is not None:
-            validation = (judge.documents, _clusters(judge.Y, trees))
+            true = _clusters(judge.Y, trees)
+            validation = (judge.documents, true if Y is None else side_by_side([true, judge.Y]))
             inputs |= {"judged by": judge.documents.tokens.tokens, "judged clusters": validation[1]}
 
         def compute() -> Matcher:
@@ -121,6 +125,7 @@ class Stages:
                 Encoder.load(config.encoder),
                 learn.documents,
                 M,
+                Y=Y,
                 E=learn.E,
                 groups=groups,
                 validation=validation,
@@ -145,6 +150,7 @@ class Stages:
         """
         config, source, train, judge = self.config, self.ground.source, self.ground.train(), self.ground.judge()
         tree = trees[matcher.group if isinstance(matcher, GroupMatcher) else 0]
+        joint = matcher.joint if isinstance(matcher, GroupMatcher) else matcher
         # What these say is in the features, in the trees, or in who is held out.
         settings = replace(
             config, tfidf=TfidfConfig(), index=IndexConfig(), label_embedding="pifa-neural", hold_out=0.0
@@ -174,6 +180,7 @@ class Stages:
                 source.Y,
                 tree,
                 config,
+                labels=None if isinstance(joint, FrozenMatcher) else joint.labels_,
                 held=held,
                 truth=source.truth,
                 aside=source.aside,
@@ -182,7 +189,7 @@ class Stages:
             )
 
         if self._unseen_wanted and joined().count > 1:  # the others wait to help, whether the ranker is found or not
-            self._unseen(matcher.joint if isinstance(matcher, GroupMatcher) else matcher, trees)
+            self._unseen(joint, trees)
         return kept(self.run, "ranker", inputs, compute, Ranked.save, Ranked.load, version=2)
 
     def _inputs(self, matcher: AnyMatcher, trees: Sequence[Tree], which: str) -> Inputs:

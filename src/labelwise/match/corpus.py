@@ -28,6 +28,7 @@ class Corpus:
         store: TokenStore,
         M: Csr | None = None,
         *,
+        n_labels: int = 0,
         term: npt.NDArray[np.float16] | None = None,
         packer: Packer | None = None,
         device: torch.device,
@@ -36,7 +37,8 @@ class Corpus:
 
         Parameters
         ----------
-        M : (n_docs, n_clusters) which clusters a document has
+        M : (n_docs, n_clusters) which clusters a document has; labels that are learnt too are the last of them
+        n_labels : so many
         term : (n_docs, n_clusters) scores that the linear term gives
         packer : makes the packed batches, where the encoder can be packed
         """
@@ -51,7 +53,7 @@ class Corpus:
         self._starts = torch.from_numpy(np.array(store.indptr[:-1], np.int64)).to(device)
         self._lengths = torch.from_numpy(self.lengths.astype(np.int64)).to(device)
         self._clusters = None if M is None else _padded(M).to(device)
-        self.n_clusters = 0 if M is None else int(M.shape[1])
+        self.n_clusters, self.n_labels = 0 if M is None else int(M.shape[1]), n_labels
         self._term = None if term is None else torch.from_numpy(np.asarray(term)).to(device)
 
     def __len__(self) -> int:
@@ -79,7 +81,7 @@ class Corpus:
     def sample(self, rows: Tensor, most: int) -> Sample | None:
         """The clusters that a step scores; None if all of them."""
         assert self._clusters is not None
-        if self.n_clusters <= most:
+        if self.n_clusters <= most or self.n_labels:
             return None
         true = torch.where((rows >= 0).unsqueeze(1), self._clusters[rows.clamp(min=0)].long(), self.n_clusters)
         return sample(true, self.n_clusters, most)

@@ -12,7 +12,7 @@ from labelwise import storage
 from labelwise.features.folder import TextEncoder, load_encoder
 from labelwise.index.embed import unit_rows
 from labelwise.match.documents import Documents
-from labelwise.match.head import Head, History, as_rows
+from labelwise.match.head import Head, History, LabelHead, as_rows
 from labelwise.match.start import SCORES_PER_BLOCK
 from labelwise.types import Csr, OnEvent
 
@@ -29,6 +29,11 @@ class ExportedMatcher:
     def history_(self) -> History:
         """What its training looked like."""
         return self.head.history
+
+    @property
+    def labels_(self) -> LabelHead | None:
+        """The network's own scores of labels, None unless it had learnt them."""
+        return self.head.labels
 
     @property
     def groups_(self) -> list[int]:

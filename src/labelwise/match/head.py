@@ -14,9 +14,11 @@ from labelwise.config import MatcherConfig, RankerConfig
 from labelwise.errors import StorageError
 from labelwise.match.start import LinearMatcher
 from labelwise.rank.weights import LevelWeights
-from labelwise.types import Csr
+from labelwise.types import Csr, Floats
 
 KIND = "matcher"
+MARGIN = 3.0
+"""The log-odds that count as much as the ranker's margin of one: 95 %."""
 
 
 @dataclass
@@ -36,6 +38,28 @@ class History:
 
 
 @dataclass(frozen=True, eq=False)
+class LabelHead:
+    """A linear score of every label on embeddings of length one, in the ranker's units.
+
+    The ranker reads the same embeddings, so that this becomes a part of its weights (`Ranker.with_labels`).
+    """
+
+    weight: npt.NDArray[np.float16]
+    """(n_labels, hidden)"""
+    bias: npt.NDArray[np.float16]
+    """(n_labels,)"""
+
+    @classmethod
+    def of(cls, weight: Floats, bias: Floats) -> LabelHead:
+        """From rows of a network's head, which read embeddings of length sqrt(hidden) and give log-odds."""
+        scale = np.float32(1 / MARGIN)
+        return cls(
+            (weight * (scale * np.float32(weight.shape[1] ** 0.5))).astype(np.float16),
+            (bias * scale).astype(np.float16),
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Head:
     """A matcher without its encoder, as a folder keeps it."""
 
@@ -50,6 +74,8 @@ class Head:
     groups: list[int]
     """Clusters of each tree: they lie side by side where several trees share the encoder (see `joint.py`)."""
     history: History
+    labels: LabelHead | None = None
+    """The network's own scores of labels, where it has learnt them: what the ranker's weights were made of."""
 
     def save(self, path: Path) -> None:
         """Write a folder that `load` reads."""
@@ -60,6 +86,8 @@ class Head:
         if self.term is not None:
             arrays |= self.term.level.to_arrays("term.")
             about["term"] = {"n_features": self.term.n_features, "bias": self.term.bias}
+        if self.labels is not None:
+            arrays |= {"labels.weight": self.labels.weight, "labels.bias": self.labels.bias}
         storage.save(path, kind=KIND, config=about, arrays=arrays)
 
     @classmethod
@@ -73,6 +101,9 @@ class Head:
             if known is not None:
                 level = LevelWeights.from_arrays(saved.arrays, "term.")
                 term = LinearMatcher(level, known["n_features"], 0, known["bias"])
+            labels = None
+            if "labels.weight" in saved.arrays:
+                labels = LabelHead(saved.arrays["labels.weight"], saved.arrays["labels.bias"])
             return cls(
                 config=storage.restore(MatcherConfig, about["config"], path),
                 linear=storage.restore(RankerConfig, about["linear"], path),
@@ -81,6 +112,7 @@ class Head:
                 term=term,
                 groups=list(about.get("groups") or [len(weight)]),
                 history=History(**about["history"]),
+                labels=labels,
             )
         except (KeyError, TypeError) as err:
             raise StorageError(f"{path} is no complete matcher ({err}); copy or make it again") from err

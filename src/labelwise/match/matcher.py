@@ -22,7 +22,9 @@ from labelwise.index.embed import unit_rows
 from labelwise.match.batches import in_order
 from labelwise.match.corpus import Corpus
 from labelwise.match.documents import Documents
-from labelwise.match.head import Head, History, as_rows
+from labelwise.match.head import Head, History, LabelHead, as_rows
+from labelwise.match.joint import side_by_side
+from labelwise.match.labels import fit_labels
 from labelwise.match.network import Network, constant_loss
 from labelwise.match.processes import joined, local_device
 from labelwise.match.recall import mean_recall
@@ -46,6 +48,8 @@ class Matcher:
     network_: Network
     term_: LinearMatcher | None
     """The linear term, None without one."""
+    labels_: LabelHead | None
+    """The network's own scores of labels, None unless it has learnt them."""
     groups_: list[int]
     """Clusters of each tree: they lie side by side where several trees share the encoder (see `joint.py`)."""
     history_: History
@@ -72,6 +76,7 @@ class Matcher:
         documents: Documents,
         M: Csr,
         *,
+        Y: Csr | None = None,
         E: Floats | None = None,
         groups: Sequence[int] | None = None,
         validation: tuple[Documents, Csr] | None = None,
@@ -84,9 +89,11 @@ class Matcher:
         Parameters
         ----------
         M : (n_docs, n_clusters) which clusters a document has
+        Y : (n_docs, n_labels) its labels, where the configuration says that they are learnt too
         E : (n_docs, hidden) the pretrained embeddings of the documents, computed if not given
         groups : how many of the clusters, in order, belong to each of several trees; all to one if not given
-        validation : documents by which to judge, with their clusters
+        validation : documents by which to judge, with their clusters, and behind these their labels where those are
+            learnt
         """
         config, device = _checked(self.config), self.device
         if not encoder.trainable:
@@ -96,13 +103,23 @@ class Matcher:
         encoder.to(device)
         if config.checkpoint_activations:
             _check_point(encoder)
-        network = Network(encoder, M.shape[1], dropout=config.dropout).to(device)
+        n_clusters, n_labels = M.shape[1], _labels_to_learn(config, M, Y)
+        network = Network(encoder, n_clusters + n_labels, dropout=config.dropout).to(device)
+        if E is None and (config.start == "linear" or n_labels):
+            E = encoder.embed(documents.tokens, on_event=on_event)
         term = self._start(network, documents, M, E, threads, on_event)
+        constant = constant_loss(M, config.loss, mean=config.mean_loss)
+        if Y is not None and n_labels:
+            assert E is not None
+            network.set_rows(n_clusters, *fit_labels(unit_rows(E), Y, device=device, seed=config.seed))
+            constant += constant_loss(Y, "bce", mean=config.mean_loss)
+            M = side_by_side([M, Y])
         packer = make_packer(encoder) if self._packs(device) else None
-        corpus = Corpus(encoder, documents.tokens, M, term=term, packer=packer, device=device)
+        corpus = Corpus(encoder, documents.tokens, M, n_labels=n_labels, term=term, packer=packer, device=device)
         if device.type == "cuda" and self._compiles(network, corpus):
             corpus.compile()
-        self.network_, self._fast, self.groups_ = network, None, list(groups or [M.shape[1]])
+        groups = list(groups or [n_clusters])
+        self.network_, self._fast, self.groups_ = network, None, [*groups, n_labels] if n_labels else groups
 
         def recall() -> float:
             assert validation is not None
@@ -113,7 +130,7 @@ class Matcher:
             network,
             corpus,
             config,
-            constant_loss=constant_loss(M, config.loss, mean=config.mean_loss),
+            constant_loss=constant,
             evaluate=None if validation is None else recall,
             checkpoint=checkpoint,
             processes=processes,
@@ -121,6 +138,7 @@ class Matcher:
         )
         if config.checkpoint_activations:
             encoder.model.gradient_checkpointing_disable()
+        self.groups_, self.labels_ = groups, LabelHead.of(*network.split_head(n_clusters)) if n_labels else None
         del corpus
         if device.type == "cuda":  # what comes next is for the CPU: others may have the card's memory meanwhile
             torch.cuda.empty_cache()
@@ -153,7 +171,7 @@ class Matcher:
             return None
         X, dense = documents.X, None
         if config.start == "linear":
-            E = network.encoder.embed(documents.tokens, on_event=on_event) if E is None else E
+            assert E is not None
             dense = unit_rows(E) * np.float32(config.dense_weight)
         if not config.linear_term:
             X = X[:, :0]
@@ -163,7 +181,7 @@ class Matcher:
         if dense is not None:
             network.set_head(weight * np.float32(config.dense_weight), bias)
         else:
-            network.set_head(np.zeros(tuple(network.head.weight.shape), np.float32), bias)
+            network.set_head(np.zeros((len(bias), network.head.in_features), np.float32), bias)
         if not config.linear_term:
             return None
         self.term_ = model.sparse_part()
@@ -243,7 +261,7 @@ class Matcher:
     def save(self, path: Path | str) -> None:
         """Write a folder: the encoder as Hugging Face keeps it, the head and the linear term."""
         weight, bias = (value.detach().float().cpu().numpy() for value in self.network_.head.parameters())
-        head = Head(self.config, self.linear, weight, bias, self.term_, self.groups_, self.history_)
+        head = Head(self.config, self.linear, weight, bias, self.term_, self.groups_, self.history_, self.labels_)
         with storage.atomic_folder(path, overwrite=True) as folder:
             self.network_.encoder.save(folder / "encoder")
             head.save(folder / "head")
@@ -261,9 +279,23 @@ class Matcher:
                 network.head.bias.copy_(torch.from_numpy(np.array(head.bias)))
         except RuntimeError as err:
             raise StorageError(f"{path} is no complete matcher ({err}); copy or make it again") from err
-        self.term_, self.groups_, self.history_ = head.term, head.groups, head.history
+        self.term_, self.groups_, self.history_, self.labels_ = head.term, head.groups, head.history, head.labels
         self.network_ = network.to(self.device).eval()
         return self
+
+
+def _labels_to_learn(config: MatcherConfig, M: Csr, Y: Csr | None) -> int:
+    """How many labels are learnt beside the clusters; none unless the configuration says so."""
+    if not config.learn_labels:
+        return 0
+    if Y is None:
+        raise UsageError("matcher.learn_labels is set, but no labels are given; pass Y")
+    if M.shape[1] + Y.shape[1] > config.most_clusters:
+        raise UsageError(
+            f"matcher.learn_labels: {Y.shape[1]:,} labels and {M.shape[1]:,} clusters are more than most_clusters, "
+            f"{config.most_clusters:,}; leave learn_labels out, or raise it if memory allows"
+        )
+    return int(Y.shape[1])
 
 
 def _check_point(encoder: Encoder) -> None:

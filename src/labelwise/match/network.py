@@ -49,7 +49,10 @@ class Network(nn.Module):
         e = functional.normalize(embedding.float(), dim=1) * embedding.shape[1] ** 0.5
         weight, bias = (self.head.weight, self.head.bias) if clusters is None else self._part(clusters)
         scores = functional.linear(self.dropout(e).to(weight.dtype), weight, bias).float()
-        return scores if term is None else scores + term.float()
+        if term is None:
+            return scores
+        rest = scores.shape[1] - term.shape[1]  # labels, which lie behind the clusters, have no linear term
+        return scores + (functional.pad(term.float(), (0, rest)) if rest else term.float())
 
     def _part(self, clusters: Tensor) -> tuple[Tensor, Tensor]:
         return self.head.weight[clusters], self.head.bias[clusters]
@@ -64,8 +67,24 @@ class Network(nn.Module):
     @torch.no_grad()
     def set_head(self, weight: npt.NDArray[Any], bias: npt.NDArray[Any]) -> None:
         """Start the head from a linear model of embeddings of length one: (n_clusters, hidden) and (n_clusters,)."""
-        self.head.weight.copy_(torch.from_numpy(np.asarray(weight) / self.head.in_features**0.5))
-        self.head.bias.copy_(torch.from_numpy(np.asarray(bias)))
+        self.set_rows(0, np.asarray(weight) / self.head.in_features**0.5, bias)
+
+    @torch.no_grad()
+    def set_rows(self, begin: int, weight: npt.NDArray[Any], bias: npt.NDArray[Any]) -> None:
+        """Some rows of the head, from one on, as they are: (any, hidden) and (any,)."""
+        rows = slice(begin, begin + len(bias))
+        self.head.weight[rows] = torch.from_numpy(np.asarray(weight, np.float32)).to(self.head.weight)
+        self.head.bias[rows] = torch.from_numpy(np.asarray(bias, np.float32)).to(self.head.bias)
+
+    @torch.no_grad()
+    def split_head(self, n_clusters: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Keep the rows of the clusters; gives those of the labels behind them."""
+        weight, bias = self.head.weight.detach(), self.head.bias.detach()
+        behind = weight[n_clusters:].float().cpu().numpy(), bias[n_clusters:].float().cpu().numpy()
+        self.head = nn.Linear(weight.shape[1], n_clusters, device=weight.device, dtype=weight.dtype)
+        self.head.weight.copy_(weight[:n_clusters])
+        self.head.bias.copy_(bias[:n_clusters])
+        return behind
 
 
 def document_losses(scores: Tensor, signs: Tensor, kind: Loss, *, mean: bool, weights: Tensor | None = None) -> Tensor:

@@ -110,7 +110,7 @@ class Step:
             clusters, weights = (None, None) if chosen is None else chosen[:2]
             scores = self.network.score(embedding, corpus.term(rows, chosen), clusters)  # (part, n_clusters)
             signs = corpus.signs(rows, chosen)
-            losses = document_losses(scores, signs, config.loss, mean=config.mean_loss, weights=weights)
+            losses = self._losses(scores, signs, weights)  # (part,)
             there = (rows >= 0).float()
             loss = (losses * there).sum() / self.batch_size
             (loss * self.weights.scale).backward()
@@ -121,6 +121,15 @@ class Step:
             self.loss += loss
             self.alike += cosines / (n * (n - 1)).clamp(min=1) * (n / self.batch_size)
             self.documents += n
+
+    def _losses(self, scores: Tensor, signs: Tensor, weights: Tensor | None) -> Tensor:
+        """(part,) the loss of each document in its clusters, and in its labels, which lie behind them, if learnt."""
+        config, n_labels = self.config, self.corpus.n_labels
+        if not n_labels:
+            return document_losses(scores, signs, config.loss, mean=config.mean_loss, weights=weights)
+        return document_losses(
+            scores[:, :-n_labels], signs[:, :-n_labels], config.loss, mean=config.mean_loss
+        ) + document_losses(scores[:, -n_labels:], signs[:, -n_labels:], "bce", mean=config.mean_loss)
 
     def _update(self) -> None:
         self._updates += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from labelwise import storage
 from labelwise.config import RankerConfig
-from labelwise.errors import StorageError
+from labelwise.errors import StorageError, UsageError
 from labelwise.events import Task
 from labelwise.index.embed import unit_rows
 from labelwise.metrics import precision_at_k
@@ -38,6 +38,8 @@ COMBINES: tuple[tuple[Combine, float], ...] = (
     ("ranker-only", 1.0),
 )
 """Ways to combine the scores of cluster and label that they choose from, with the weight of the cluster's."""
+SHARES = (0.4, 0.3, 0.5, 0.2, 0.6, 0.1, 0.0)
+"""Shares of the network's own scores of labels that they choose from; the first is the default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,14 +148,37 @@ class Ranker:
 
     def combining(self, combine: Combine, matcher_weight: float) -> Ranker:
         """The same models, their scores combined otherwise with the clusters'."""
-        return Ranker(
-            self.level,
-            n_features=self.n_features,
-            dense_weight=self.dense_weight,
-            combine=combine,
-            matcher_weight=matcher_weight,
-            bias=self.bias,
-        )
+        return self._changed(combine=combine, matcher_weight=matcher_weight)
+
+    def with_labels(self, weight: Floats, bias: Floats, share: float) -> Ranker:
+        """Models on tf-idf alone, joined to others on the embeddings: the weighted mean of both scores.
+
+        Parameters
+        ----------
+        weight : (n_labels, hidden) of embeddings of length one
+        bias : (n_labels,)
+        share : of the other models' score
+        """
+        level, ours = self.level, np.float32(1 - share)
+        if level.dense.shape[1] != 1:
+            raise UsageError("the ranker has weights of embeddings already; train it on tf-idf alone")
+        dense = np.empty((level.n_children, weight.shape[1] + 1), np.float32)
+        dense[:, :-1] = np.float32(share) * weight[level.child_ids]
+        dense[:, -1:] = ours * level.dense
+        if self.bias:  # the constant feature that carries it
+            dense[:, -1] += np.float32(share / self.bias) * bias[level.child_ids]
+        values: npt.NDArray[Any] = (level.entry_value * ours).astype(level.entry_value.dtype)
+        return self._changed(level=replace(level, entry_value=values, dense=dense), dense_weight=1.0)
+
+    def _changed(self, *, level: LevelWeights | None = None, **others: Any) -> Ranker:
+        about: dict[str, Any] = {
+            "n_features": self.n_features,
+            "dense_weight": self.dense_weight,
+            "combine": self.combine,
+            "matcher_weight": self.matcher_weight,
+            "bias": self.bias,
+        }
+        return Ranker(self.level if level is None else level, **about | others)
 
     def top(self, inputs: Inputs, top_k: int, *, threads: int | None = None, on_event: OnEvent | None = None) -> Csr:
         """(n_docs, n_labels) the best labels of the matcher's clusters with their scores."""
@@ -190,6 +215,8 @@ def choose_ranker(
     *,
     weights: Sequence[float],
     combines: Sequence[tuple[Combine, float]],
+    labels: tuple[Floats, Floats] | None = None,
+    shares: Sequence[float] = SHARES,
     later: Ints | None = None,
     seed: int = 0,
     threads: int | None = None,
@@ -203,12 +230,31 @@ def choose_ranker(
     ----------
     train : inputs, labels and clusters (see `Ranker.fit`) of the documents to train on
     held_out : inputs and labels of those to judge by
+    labels : weights and biases of labels on the embeddings, which the ranker is then not trained on (`with_labels`)
+    shares : of these in a label's score; the combination is chosen with the first of them, then the share
     later : rows of the documents to train on that are held out: the ranker that is judged has not seen them, the one
         to use has. Without them both are the same.
     """
     inputs, Y, M = train
-    best: tuple[float, Ranker, Ranker] | None = None
+    if labels is not None:
+        inputs = replace(inputs, E=None)
+    best: tuple[float, dict[str, Any], Ranker, Ranker] | None = None
     trials: list[dict[str, Any]] = []
+
+    def joined(ranker: Ranker, setting: dict[str, Any]) -> Ranker:
+        if labels is not None:
+            ranker = ranker.with_labels(*labels, setting["label_weight"])
+        return ranker.combining(setting["combine"], setting["matcher_weight"])
+
+    def judge(judged: Ranker, final: Ranker, setting: dict[str, Any]) -> None:
+        nonlocal best
+        ranker = joined(judged, setting)
+        found = ranker.top(held_out[0], 5, threads=threads)
+        precisions = [precision_at_k(held_out[1], found, k=k) for k in (1, 3, 5)]
+        trials.append({**setting, "precisions": precisions})
+        if best is None or np.mean(precisions) > best[0]:
+            best = float(np.mean(precisions)), setting, ranker, final
+
     if inputs.E is None or inputs.X is None:  # nothing to weigh against
         weights = [1.0]
     with Task(on_event, "choosing the ranker", total=len(weights), unit="trials") as task:
@@ -218,15 +264,17 @@ def choose_ranker(
                 judged = final = Ranker.fit(inputs, Y, M, clusters, config, **options)
             else:
                 judged, final = Ranker.fit_twice(inputs, Y, M, clusters, config, later=later, **options)
+            setting: dict[str, Any] = {"dense_weight": weight}
+            if labels is not None:
+                setting["label_weight"] = shares[0]
             for combine, matcher_weight in combines:
-                judged = judged.combining(combine, matcher_weight)
-                found = judged.top(held_out[0], 5, threads=threads)
-                precisions = [precision_at_k(held_out[1], found, k=k) for k in (1, 3, 5)]
-                setting = {"dense_weight": weight, "combine": combine, "matcher_weight": matcher_weight}
-                trials.append({**setting, "precisions": precisions})
-                if best is None or np.mean(precisions) > best[0]:
-                    best = float(np.mean(precisions)), judged, final
+                judge(judged, final, {**setting, "combine": combine, "matcher_weight": matcher_weight})
+            if labels is not None:
+                assert best is not None
+                chosen = best[1]
+                for share in shares[1:]:
+                    judge(judged, final, {**chosen, "label_weight": share})
             task.advance()
     assert best is not None
-    _, judged, final = best
-    return judged, final.combining(judged.combine, judged.matcher_weight), trials
+    _, setting, ranker, final = best
+    return ranker, joined(final, setting), trials
