@@ -140,6 +140,9 @@ class Bench(ExitStack):
         settings = neural_settings(self.options, self.splits.name)
         settings = {**settings, "seed": self.options.seed, "threads": self.options.threads, **changes}
         settings["encoder"] = {**settings["encoder"], **encoder.settings}
+        given = settings["matcher"].get("learning_rate")
+        if given is not None and encoder.learning_rate is not None:
+            settings["matcher"] = {**settings["matcher"], "learning_rate": min(given, encoder.learning_rate)}
         return System(name=name, preset=preset or self.options.preset, settings=settings)
 
     def ensemble(self, name: str, members: Sequence[System], **settings: Any) -> System:

@@ -28,6 +28,8 @@ class EncoderChoice:
     """Why it cannot be run here."""
     pooling: str = "auto"
     """What `EncoderConfig.pooling` takes."""
+    learning_rate: float | None = None
+    """The most that its fine-tuning takes, where that is known."""
 
     @property
     def settings(self) -> dict[str, str]:
@@ -52,6 +54,6 @@ def choose_encoders(given: str) -> list[EncoderChoice]:
             find_encoder(folder)
         except UsageError as error:
             missing = re.split("[:;]", str(error))[0]  # the rest is advice
-        pooling = about.get("pooling", "auto")
-        chosen.append(EncoderChoice(name, folder, about["about"], about["place"], missing, pooling))
+        more = {key: about[key] for key in ("pooling", "learning_rate") if key in about}
+        chosen.append(EncoderChoice(name, folder, about["about"], about["place"], missing, **more))
     return chosen
