@@ -5,14 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from labelwise import generate_shop, load_model, precision_at_k, split_validation
+from labelwise import Ensemble, add_labels, explain, generate_shop, load_model, precision_at_k, split_validation
+from labelwise.config import EnsembleConfig
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.match.frozen import FrozenMatcher
 from labelwise.match.matcher import Matcher
 from labelwise.presets import load_preset
-from labelwise.rank.ranker import SHARES
 from labelwise.run import RunDirectory
 from labelwise.transformer import XTransformer
+from tests.explain.test_single import total
 from tests.features.tiny import write_model
 
 
@@ -71,7 +72,7 @@ def test_labels_with_probabilities(model, shop):
 
 @pytest.fixture(scope="module")
 def with_labels(shop, settings):
-    return fitted(settings(matcher={"learn_labels": True}), shop["train"])
+    return fitted(settings(matcher={"learn_labels": True}, label_weight=0.3), shop["train"])
 
 
 def test_labels_that_the_network_learns_are_weights_of_the_ranker(with_labels, shop, tmp_path):
@@ -81,10 +82,36 @@ def test_labels_that_the_network_learns_are_weights_of_the_ranker(with_labels, s
     assert precision_at_k(shop["test"].Y, found, k=1) > 50
     hidden = model.matcher_.encoder_.hidden_size
     assert model.ranker_.level.dense.shape == (len(model.labels_), hidden + 1)
-    assert model.report_["chosen"]["label_weight"] in SHARES
+    assert model.report_["chosen"]["label_weight"] == 0.3
     assert any("network" in what for name, what in model.facts() if name == "scores combined by")
     model.save(tmp_path / "model")
     same(load_model(tmp_path / "model").predict(texts, top_k=5), found)
+
+
+def test_a_model_with_learnt_labels_is_explained_and_grown_like_others(with_labels, shop):
+    text = shop["test"].texts[0]
+    (best, probability), *_ = with_labels.predict([text], top_k=1)[0]
+    (why,) = explain(with_labels, text, best, words=10_000)
+    assert total(why) == pytest.approx(why.own_score, abs=1e-5)
+    assert why.neural.share != 0, "the network's own score is the embedding's share"
+    assert why.probability == pytest.approx(probability, abs=1e-4)
+    examples = ["a quiet garden chair", "quiet chair for gardens"]
+    grown = add_labels(with_labels, [{"label": "quiet chairs", "examples": examples}], data=shop["train"])
+    assert "quiet chairs" in [label for label, _ in grown.predict(examples[:1], top_k=5)[0]]
+
+
+def test_models_that_share_an_encoder_share_the_labels_it_has_learnt(shop, settings):
+    configs = [settings(matcher={"learn_labels": True}, label_embedding=kind) for kind in ("pifa-tfidf", "pifa-neural")]
+    model = Ensemble(EnsembleConfig(members=tuple(configs), hold_out=0.15))
+    model.fit(shop["train"].texts, shop["train"].Y, label_names=shop["train"].labels)
+    first, second = model.members_
+    assert first.matcher_.joint is second.matcher_.joint
+    assert len(first.matcher_.joint.groups_) == 2
+    hidden = first.matcher_.encoder_.hidden_size
+    assert first.ranker_.level.dense.shape[1] == second.ranker_.level.dense.shape[1] == hidden + 1
+    frozen = EnsembleConfig(members=(configs[0], settings("hybrid", matcher={"learn_labels": True})), hold_out=0.15)
+    with pytest.raises(UsageError, match="learn_labels needs an encoder that is fine-tuned"):
+        Ensemble(frozen).fit(shop["train"].texts, shop["train"].Y, label_names=shop["train"].labels)
 
 
 def test_what_the_ranker_reads_decides_whether_they_count(shop, settings, tmp_path):

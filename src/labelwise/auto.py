@@ -265,10 +265,13 @@ def estimate(config: Config, train: Dataset | Sizes, machine: Machine) -> Estima
     if machine.gpu is not None:
         seconds += 20
         if config.fine_tune:
-            gpu_memory = _training_memory(sizes, size, length, config, n_clusters)
-    # The ranker: one training for each weight of the embedding that is tried, and one more.
-    trainings = 4 if config.dense_weight is None else 2
-    core_seconds += trainings * (2 * pairs + sizes.n_pairs * 6e-5 * size.hidden / 384)
+            outputs = n_clusters + (sizes.n_labels if config.matcher.learn_labels else 0)
+            gpu_memory = _training_memory(sizes, size, length, config, outputs)
+    if config.fine_tune and config.matcher.learn_labels:  # the ranker reads tf-idf alone
+        core_seconds += 2 * 2 * pairs
+    else:  # one training for each weight of the embedding that is tried, and one more
+        trainings = 4 if config.dense_weight is None else 2
+        core_seconds += trainings * (2 * pairs + sizes.n_pairs * 6e-5 * size.hidden / 384)
     memory += 3 * 4 * sizes.n_docs * size.hidden + 8 * tokens + 5e8
     if config.fine_tune and config.matcher.linear_term:
         memory += 2.0 * sizes.n_docs * n_clusters

@@ -89,6 +89,15 @@ def test_epochs_stand_in_for_a_presets_steps(labelwise, shop, settings, tmp_path
     assert (matcher.steps, matcher.epochs) == (None, 0.2)
 
 
+def test_labels_are_learnt_if_asked(labelwise, shop, settings, tmp_path):
+    result = labelwise("train", shop, tmp_path / "model", "--preset", settings, "--learn-labels")
+    assert result.code == 0
+    assert "fine-tuned on labels and" in " ".join(result.out.split())
+    model = load_model(tmp_path / "model")
+    assert model.config.matcher.learn_labels
+    assert model.ranker_.level.dense.shape[1] == model.matcher_.encoder_.hidden_size + 1
+
+
 def test_predict_and_evaluate(labelwise, shop, neural_model, model, tmp_path):
     (tmp_path / "texts.txt").write_text("a mirror for the bathroom\n\n", encoding="utf-8")
     result = labelwise("predict", neural_model, tmp_path / "texts.txt", "--top-k", 2, "--threads", 1)
@@ -120,6 +129,8 @@ def test_features_are_not_enough(labelwise, shop_features, neural_model, setting
         (("--preset", "hybrid", "--tune"), "--tune is an option of linear trees, but the preset hybrid is of X-Trans"),
         (("--preset", "x-transformer", "--n-trees", 2), "--n-trees is an option of linear trees"),
         (("--preset", "hybrid", "--epochs", 2), "hybrid does not fine-tune"),
+        (("--preset", "hybrid", "--learn-labels"), "--learn-labels: the preset hybrid does not fine-tune"),
+        (("--preset", "parabel", "--learn-labels"), "--learn-labels is an option of X-Transformer"),
         (("--preset", "hybrid", "--encoder", "./none"), "there is no folder ./none"),
     ],
 )

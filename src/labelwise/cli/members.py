@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from labelwise.cli.train import Train
 
 LINEAR_ONLY = ("n_trees", "tune")
-NEURAL_ONLY = ("encoder", "max_length", "label_embedding", "epochs", "device", "hold_out")
+NEURAL_ONLY = ("encoder", "max_length", "label_embedding", "epochs", "learn_labels", "device", "hold_out")
 """Options that only one kind of model has."""
 ENSEMBLE_ONLY = ("combine", "prune", "own_encoders")
 

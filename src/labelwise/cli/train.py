@@ -64,6 +64,8 @@ class Train(Command):
     """Fine-tune an encoder for each member, as the paper does, not one for all members with the same encoder."""
     epochs: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
     """Times that every document is seen in fine-tuning."""
+    learn_labels: bool = False
+    """Fine-tune on the labels too, beside their clusters: better with thousands of labels that have many documents."""
     hold_out: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
     """Share of the training documents that X-Transformer sets aside where there is no validation split."""
     device: Annotated[Literal["cpu", "cuda"] | None, arg(help_behavior_hint="(default: the GPU if any)")] = None
@@ -162,11 +164,15 @@ class Train(Command):
                     f"--epochs: the preset {preset} does not fine-tune; leave it out, or use x-transformer"
                 )
             config = replace(config, matcher=replace(config.matcher, steps=None))
+        if self.learn_labels and not config.fine_tune:
+            raise UsageError(
+                f"--learn-labels: the preset {preset} does not fine-tune; leave it out, or use x-transformer"
+            )
         options |= {
             "linear": {"cost": self.cost},
             "encoder": {"name": self.encoder, "max_length": self.max_length},
             "label_embedding": self.label_embedding,
-            "matcher": {"epochs": self.epochs, "device": self.device},
+            "matcher": {"epochs": self.epochs, "device": self.device, "learn_labels": self.learn_labels or None},
             "hold_out": self.hold_out,
             "calibrate": self.calibrate,
         }
