@@ -3,6 +3,7 @@
 import importlib
 import json
 import sys
+import tomllib
 from argparse import Namespace
 from pathlib import Path
 
@@ -11,9 +12,11 @@ import pytest
 import scipy.sparse as sp
 
 from labelwise import LinearTree, load_dataset, load_splits, precision_at_k, storage, write_shop
+from labelwise.features.tfidf import Tfidf
 from labelwise.metrics import evaluate
 from labelwise.predictions import Predictions
 from labelwise.presets import load_linear_preset
+from labelwise.systems.measure import Clock
 from tests.features.tiny import write_model
 
 FOLDER = Path(__file__).parents[1] / "benchmarks" / "paper"
@@ -21,6 +24,7 @@ MODULES = (
     "common",
     "encoders",
     "ensemble",
+    "everything",
     "features",
     "output",
     "nine",
@@ -305,3 +309,129 @@ def test_the_picture_of_the_ensemble(script, tmp_path):
     assert "<!-- parabel -->" not in drawn
     with pytest.raises(SystemExit, match=r"no results of ensemble.py with P@1 over Parabel"):
         script("picture", file, "--output", tmp_path / "picture.svg", "--metric", "P@1")
+
+
+def test_parabel_on_dense_features_is_parabel(paper, shop, monkeypatch):
+    """What LinearTree gives for the same features written out as sparse ones, where no weight is dropped."""
+    features = paper["features"]
+    config = load_linear_preset("parabel", matcher={"threshold": 0.0}, ranker={"threshold": 0.0})
+    monkeypatch.setattr(features, "load_linear_preset", lambda *args, **options: config)
+    splits = load_splits(shop)
+    train, test = splits["train"], splits["test"]
+    rng = np.random.default_rng(0)
+    tfidf = Tfidf()
+    X = tfidf.fit_transform(train.texts), tfidf.transform(test.texts)
+    topics = rng.normal(size=(X[0].shape[1], 12)).astype(np.float32)
+    parts = [features.Joined.of(part @ topics, part) for part in X]
+    assert np.allclose(np.linalg.norm(parts[0].matrix().toarray(), axis=1), 1, atol=1e-5)
+    bench = Namespace(
+        splits=Namespace(train=train, test=test), options=Namespace(seed=0, threads=1), run=Namespace(on_event=None)
+    )
+    found, costs = features.parabel(bench, parts, Clock())
+    sparse = [sp.csr_array(part.matrix()) for part in parts]
+    own = LinearTree(config).fit(sparse[0], train.Y, label_names=train.labels).predict(sparse[1], top_k=20)
+    assert costs.train_s > 0
+    for k in (1, 5):
+        assert precision_at_k(test.Y, found, k=k) == pytest.approx(precision_at_k(test.Y, own, k=k), abs=1.0)
+    alone = features.Joined.of(X[0] @ topics)
+    assert alone.matrix() is alone.E
+    assert alone.X.shape == (len(train), 0)
+
+
+def test_what_is_known_of_an_encoder_goes_into_its_settings(paper, tmp_path):
+    folder = write_model(tmp_path / "tiny", "bert")
+    gte, mpnet = paper["encoders"].choose_encoders(f"gte-small={folder},mpnet={folder}")
+    assert gte.settings == {"name": str(folder), "pooling": "mean"}
+    options = paper["common"].parser_of("").parse_args(["data", "--learning-rate", "1e-4", "--learn-labels"])
+    bench = Namespace(options=options, splits=Namespace(name="eurlex57k"))
+    configs = [paper["common"].Bench.neural(bench, "x", encoder).config for encoder in (gte, mpnet)]
+    assert [config.matcher.learning_rate for config in configs] == [1e-4, 5e-5]
+    assert [config.encoder.pooling for config in configs] == ["mean", "auto"]
+    assert all(config.matcher.learn_labels for config in configs)
+
+
+# ---------------------------------------------------------------------- everything
+
+
+def planned(paper, *options, recipes=None):
+    module = paper["everything"]
+    given = {"tables": "ensemble,table5,table3,table4,table6", "seeds": 2, "threads": 3, "jobs": 2, **dict(options)}
+    settings = Namespace(
+        data=[Path("data/one"), Path("data/two")],
+        encoders="a,b=folder",
+        run_dir=Path("runs"),
+        output=Path("out"),
+        **given,
+    )
+    return {job.name: job for job in module.plan(settings, recipes or {})}
+
+
+def test_everything_is_planned_with_the_recipes_of_each_set(paper):
+    recipes = {"every": {"options": "--dense-weight 1"}, "one": {"ensemble": "--learn-labels"}}
+    jobs = planned(paper, recipes=recipes)
+    assert list(jobs)[:4] == ["fit-one-a", "fit-one-b", "ensemble-one", "fit-two-a"]
+    assert jobs["ensemble-one"].after == ("fit-one-a", "fit-one-b")
+    fit = " ".join(jobs["fit-one-b"].arguments)
+    assert (
+        fit == "data/one --encoders b=folder --fit-only --dense-weight 1 --learn-labels --threads 3 --run-dir runs/one"
+    )
+    assert "--learn-labels" not in jobs["ensemble-two"].arguments
+    assert "--learn-labels" not in jobs["table3-one"].arguments
+    assert jobs["table5-two"].after == ("table5-two-seed-0", "table5-two-seed-1")
+    assert jobs["table6"].arguments == ("out/ensemble-one.json", "out/ensemble-two.json")
+    assert list(planned(paper, ("tables", "table5"), ("seeds", 1))) == ["table5-one", "table5-two"]
+
+
+def test_the_recipes_hold_options_that_the_scripts_know(paper):
+    module = paper["everything"]
+    recipes = tomllib.loads((module.HERE / "everything.toml").read_text())
+    for recipe in recipes.values():
+        for options in recipe.values():
+            paper["common"].parser_of("").parse_args(["data", *options.split()])
+
+
+@pytest.fixture
+def queue(paper, tmp_path, monkeypatch):
+    """Runs jobs whose scripts do what their names say."""
+    module = paper["everything"]
+    monkeypatch.setattr(module, "HERE", tmp_path)
+    (tmp_path / "good.py").write_text("import sys; open(sys.argv[-1], 'w').write('1'); print('fine')")
+    (tmp_path / "bad.py").write_text("raise SystemExit('no data')")
+    (tmp_path / "endless.py").write_text("import time; time.sleep(60)")
+
+    def run(*jobs, seconds=None):
+        made = module.Queue([module.Job(*job) for job in jobs], tmp_path / "out", 2)
+        return made.run(seconds), made.ended
+
+    return run
+
+
+def test_jobs_run_once_and_those_behind_a_failure_not_at_all(queue, tmp_path, capsys):
+    jobs = (("a", "good", ()), ("b", "bad", ()), ("c", "good", (), ("a",)), ("d", "good", (), ("b",)))
+    succeeded, ended = queue(*jobs)
+    assert not succeeded
+    assert ended == {"a": "done", "b": "failed, see b.log", "c": "done", "d": "not run: it needs b"}
+    assert "no data" in (tmp_path / "out" / "b.log").read_text()
+    assert (tmp_path / "out" / "c.json").read_text() == "1"
+    assert queue(*jobs)[1]["a"] == "found"
+    assert queue(*jobs[::2]) == (True, {"a": "found", "c": "found"})
+    assert "# b: failed, see b.log" in capsys.readouterr().out
+
+
+def test_what_still_runs_when_the_time_is_up_is_ended(queue, capsys):
+    succeeded, ended = queue(("long", "endless", ()), ("next", "good", (), ("long",)), seconds=0.5)
+    assert not succeeded
+    assert ended == {"long": "stopped: the time was up"}
+    assert "# next: not run: the time was up" in capsys.readouterr().out
+
+
+def test_everything_says_what_is_wrong_with_its_options(script, tmp_path, capsys):
+    for options, message in (
+        (("--tables", "table9"), "there is no table9"),
+        (("--jobs", "0"), "--jobs is 0"),
+        (("--recipes", tmp_path / "none.toml"), "none.toml"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            script("everything", "data", "--run-dir", tmp_path, "--output", tmp_path, *options)
+        assert stopped.value.code == 2
+        assert message in capsys.readouterr().err

@@ -44,6 +44,7 @@ def main() -> None:
         default="model",
         help="labelwise's Ensemble, the lists of nine models trained by themselves, or none",
     )
+    parser.add_argument("--frozen", action="store_true", help="only rows that need no fine-tuning: for CPUs")
     parser.add_argument("--rule", default="rank_average", help="how the lists of nine models are combined")
     options = parser.parse_args()
     with Bench(options) as bench:
@@ -93,6 +94,8 @@ def table(bench: Bench) -> list[Row]:
     same = next((row for row in rows if row.name == "parabel"), None)
     if same is not None:
         same.note = "this is also the paper's tf-idf + Parabel: there is one implementation here"
+    if options.frozen:
+        return rows
     whole = options.ensemble == "model" and all(encoder.missing is None for encoder in encoders)
     rows += members_of_one(bench, encoders) if whole else by_themselves(bench, encoders)
     return rows
