@@ -81,7 +81,7 @@ class Corpus:
     def sample(self, rows: Tensor, most: int) -> Sample | None:
         """The clusters that a step scores; None if all of them."""
         assert self._clusters is not None
-        if self.n_clusters <= most or self.n_labels:
+        if self.n_clusters <= most:
             return None
         true = torch.where((rows >= 0).unsqueeze(1), self._clusters[rows.clamp(min=0)].long(), self.n_clusters)
         return sample(true, self.n_clusters, most)

@@ -15,7 +15,8 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
-from labelwise.types import Csr, Floats
+from labelwise.events import Task
+from labelwise.types import Csr, Floats, OnEvent
 
 # Of the linear model that training begins from: passes over the documents, or steps if those are more, documents of a
 # step, learning rate.
@@ -23,7 +24,7 @@ _EPOCHS, _STEPS, _BATCH, _RATE = 8, 400, 512, 3e-3
 
 
 def fit_labels(
-    E: Floats, Y: Csr, *, device: torch.device, seed: int = 0
+    E: Floats, Y: Csr, *, device: torch.device, seed: int = 0, on_event: OnEvent | None = None
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Log-odds of labels by a linear model on embeddings: where the head begins.
 
@@ -45,17 +46,19 @@ def fit_labels(
     optimizer = torch.optim.Adam([weight, bias], lr=_RATE)
     steps = max(_STEPS, _EPOCHS * -(-n_docs // _BATCH))
     falling = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / steps)
-    for chosen in _batches(n_docs, steps, seed):
-        part = Y[chosen]
-        places = np.repeat(np.arange(len(chosen)) * n_labels, np.diff(part.indptr)) + part.indices
-        truth = torch.zeros(len(chosen) * n_labels, device=device)
-        truth[torch.from_numpy(places).to(device)] = 1.0
-        scores = functional.linear(rows[torch.from_numpy(chosen).to(device)], weight, bias).reshape(-1)
-        loss = functional.binary_cross_entropy_with_logits(scores, truth, reduction="sum") / len(chosen)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        falling.step()
+    with Task(on_event, "starting the labels", total=steps, unit="steps") as task:
+        for chosen in _batches(n_docs, steps, seed):
+            part = Y[chosen]
+            places = np.repeat(np.arange(len(chosen)) * n_labels, np.diff(part.indptr)) + part.indices
+            truth = torch.zeros(len(chosen) * n_labels, device=device)
+            truth[torch.from_numpy(places).to(device)] = 1.0
+            scores = functional.linear(rows[torch.from_numpy(chosen).to(device)], weight, bias).reshape(-1)
+            loss = functional.binary_cross_entropy_with_logits(scores, truth, reduction="sum") / len(chosen)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            falling.step()
+            task.advance()
     return weight.detach().cpu().numpy(), bias.detach().cpu().numpy()
 
 

@@ -111,7 +111,8 @@ class Matcher:
         constant = constant_loss(M, config.loss, mean=config.mean_loss)
         if Y is not None and n_labels:
             assert E is not None
-            network.set_rows(n_clusters, *fit_labels(unit_rows(E), Y, device=device, seed=config.seed))
+            start = fit_labels(unit_rows(E), Y, device=device, seed=config.seed, on_event=on_event)
+            network.set_rows(n_clusters, *start)
             constant += constant_loss(Y, "bce", mean=config.mean_loss)
             M = side_by_side([M, Y])
         packer = make_packer(encoder) if self._packs(device) else None
