@@ -171,14 +171,18 @@ class Ranker:
         return self._changed(level=replace(level, entry_value=values, dense=dense), dense_weight=1.0)
 
     def _changed(self, *, level: LevelWeights | None = None, **others: Any) -> Ranker:
-        about: dict[str, Any] = {
+        return Ranker(self.level if level is None else level, **self._settings | others)
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        """All that `__init__` takes beside the models."""
+        return {
             "n_features": self.n_features,
             "dense_weight": self.dense_weight,
             "combine": self.combine,
             "matcher_weight": self.matcher_weight,
             "bias": self.bias,
         }
-        return Ranker(self.level if level is None else level, **about | others)
 
     def top(self, inputs: Inputs, top_k: int, *, threads: int | None = None, on_event: OnEvent | None = None) -> Csr:
         """(n_docs, n_labels) the best labels of the matcher's clusters with their scores."""
@@ -188,14 +192,7 @@ class Ranker:
 
     def save(self, path: Path | str) -> None:
         """Write a folder that `load` reads."""
-        about = {
-            "n_features": self.n_features,
-            "dense_weight": self.dense_weight,
-            "combine": self.combine,
-            "matcher_weight": self.matcher_weight,
-            "bias": self.bias,
-        }
-        storage.save(path, kind=KIND, config=about, arrays=self.level.to_arrays(""))
+        storage.save(path, kind=KIND, config=self._settings, arrays=self.level.to_arrays(""))
 
     @classmethod
     def load(cls, path: Path | str, *, verify: bool = True) -> Self:
