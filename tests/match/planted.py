@@ -16,6 +16,8 @@ from tests.features.tiny import WORDS
 SIGNAL = ("law", "fishing", "quotas", "northern", "waters", "cheap")
 NOISE = ("the", "of", "in", "a", "for", "running", "children")
 N_CLUSTERS = len(SIGNAL)
+PAIRS = np.kron(np.eye(3, dtype=np.float32), np.ones((2, 1), np.float32))
+"""Three coarse clusters, each of two of the others."""
 
 
 def planted(n_docs=96, seed=0):
@@ -29,6 +31,11 @@ def planted(n_docs=96, seed=0):
         words = [SIGNAL[cluster] for cluster in clusters] + list(rng.choice(NOISE, rng.integers(1, 7)))
         texts.append(" ".join(rng.permutation(words)))
     return texts, sp.csr_array(has.astype(np.float32))
+
+
+def paired(M):
+    """(n_docs, 3) the coarse clusters of documents."""
+    return sp.csr_array((M @ PAIRS > 0).astype(np.float32))
 
 
 def bag_of_words(texts):

@@ -2,21 +2,17 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from labelwise.config import RankerConfig
 from labelwise.match.joint import GroupMatcher, side_by_side
 from labelwise.match.matcher import RECALL_AT, Matcher
 from labelwise.match.recall import mean_recall, recall_at
-from tests.match.planted import N_CLUSTERS, documents_of, encoder_of, planted, settings
-
-PAIRS = np.kron(np.eye(3, dtype=np.float32), np.ones((2, 1), np.float32))
-"""A second tree, whose three clusters hold two of the first's each."""
+from tests.match.planted import N_CLUSTERS, documents_of, encoder_of, paired, planted, settings
 
 
 def two_trees(M):
-    coarse = sp.csr_array((M @ PAIRS > 0).astype(np.float32))
-    return [M, coarse]
+    """The second tree's three clusters hold two of the first's each."""
+    return [M, paired(M)]
 
 
 @pytest.fixture(scope="module")

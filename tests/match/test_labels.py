@@ -17,15 +17,9 @@ from labelwise.match.network import Network, constant_loss, document_losses
 from labelwise.match.processes import Processes
 from labelwise.match.step import Step
 from labelwise.match.weights import Weights
-from tests.match.planted import N_CLUSTERS, documents_of, encoder_of, planted, settings
+from tests.match.planted import N_CLUSTERS, documents_of, encoder_of, paired, planted, settings
 
 N_LABELS = N_CLUSTERS
-PAIRS = np.kron(np.eye(3, dtype=np.float32), np.ones((2, 1), np.float32))
-"""Three clusters of two labels each."""
-
-
-def clusters_of(Y):
-    return sp.csr_array((Y @ PAIRS > 0).astype(np.float32))
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +28,11 @@ def trained(bert):
     encoder = encoder_of(bert)
     documents = documents_of(encoder, texts)
     more, truth = planted(48, seed=1)
-    judge = documents_of(encoder, more), side_by_side([clusters_of(truth), truth])
+    judge = documents_of(encoder, more), side_by_side([paired(truth), truth])
     matcher = Matcher(
         settings(epochs=10.0, start="linear", linear_term=True, learn_labels=True), RankerConfig(threshold=0.0)
     )
-    matcher.fit(encoder, documents, clusters_of(Y), Y=Y, validation=judge, threads=1)
+    matcher.fit(encoder, documents, paired(Y), Y=Y, validation=judge, threads=1)
     return matcher, documents, judge
 
 
@@ -71,7 +65,7 @@ def test_they_are_kept_with_the_matcher(trained, tmp_path):
 def test_a_matcher_of_clusters_has_none(bert, tmp_path):
     texts, Y = planted(32)
     encoder = encoder_of(bert)
-    matcher = Matcher(settings(epochs=1.0)).fit(encoder, documents_of(encoder, texts), clusters_of(Y), threads=1)
+    matcher = Matcher(settings(epochs=1.0)).fit(encoder, documents_of(encoder, texts), paired(Y), threads=1)
     assert matcher.labels_ is None
     matcher.save(tmp_path / "matcher")
     assert Matcher.load(tmp_path / "matcher", device="cpu").labels_ is None
@@ -104,7 +98,7 @@ def test_the_loss_is_hinge_for_clusters_and_cross_entropy_for_labels(bert, mean)
     encoder = encoder_of(bert, dropout=0.0)
     config = settings(learn_labels=True, mean_loss=mean)
     network = Network(encoder, 3 + N_LABELS, dropout=0.0)
-    M = side_by_side([clusters_of(Y), Y])
+    M = side_by_side([paired(Y), Y])
     corpus = Corpus(encoder, encoder.tokenize(texts), M, n_labels=N_LABELS, device=torch.device("cpu"))
     step = Step(network, corpus, Weights(network, config, "fp32", Processes()), config, 32)
     scores, signs = torch.randn(32, 3 + N_LABELS), torch.from_numpy(2 * M.toarray() - 1)
@@ -149,4 +143,4 @@ def test_what_cannot_be_learnt(bert, changes, given, message):
     encoder = encoder_of(bert)
     matcher = Matcher(settings(learn_labels=True, **changes))
     with pytest.raises(UsageError, match=message):
-        matcher.fit(encoder, documents_of(encoder, texts), clusters_of(Y), Y=Y if given else None)
+        matcher.fit(encoder, documents_of(encoder, texts), paired(Y), Y=Y if given else None)
