@@ -17,7 +17,7 @@ from labelwise.features.tfidf import Tfidf
 from labelwise.index import build_tree, embed_labels
 from labelwise.index.embed import unit_rows
 from labelwise.predictions import Predictions
-from labelwise.predictions.ranking import keep_best
+from labelwise.predictions.ranking import mean_best
 from labelwise.presets import changed, load_linear_preset
 from labelwise.rank.features import Features
 from labelwise.rank.tree import train_tree
@@ -110,8 +110,7 @@ def parabel(bench: Bench, parts: list[Joined], clock: Clock) -> tuple[Prediction
         tree.search(learnt.n_features, config).top(asked, beam=config.beam, top_k=2 * TOP_K, threads=config.threads)
         for tree in trees
     ]
-    mean = sp.csr_array(sum(found[1:], start=found[0]) * np.float32(1 / len(found)))
-    return Predictions(keep_best(mean, TOP_K), train.labels, test.ids), costs
+    return Predictions(mean_best(found, TOP_K), train.labels, test.ids), costs
 
 
 def embed(encoder: Any, texts: list[str]) -> Any:

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import scipy.sparse as sp
 
 from labelwise import storage
@@ -22,7 +21,7 @@ from labelwise.features.tfidf import Tfidf
 from labelwise.index import build_tree, embed_labels
 from labelwise.parts.reading import Reading
 from labelwise.parts.shelf import Shelf
-from labelwise.predictions.ranking import keep_best
+from labelwise.predictions.ranking import mean_best
 from labelwise.rank.features import Features
 from labelwise.rank.neighbours import NeighbourSearch
 from labelwise.rank.predict import BeamSearch
@@ -144,8 +143,7 @@ class LinearTree(Model):
         parts = [search.top(documents, top_k=wanted, **options) for search in searches]
         if len(parts) == 1:
             return parts[0]
-        matrix = sp.csr_array(sum(parts[1:], start=parts[0]) * np.float32(1 / len(parts)))
-        return keep_best(matrix, top_k)
+        return mean_best(parts, top_k)
 
     def title(self) -> str:
         """What it is, in a few words."""

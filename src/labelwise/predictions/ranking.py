@@ -1,5 +1,7 @@
 """The best entries of every row of a sparse matrix, or those above a score; equal scores go to the lower column."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -43,3 +45,8 @@ def at_least(matrix: Csr, score: float) -> Csr:
     kept = matrix.data >= score
     indptr = np.concatenate(([0], np.cumsum(kept)))[matrix.indptr]
     return sp.csr_array((matrix.data[kept], matrix.indices[kept], indptr), shape=matrix.shape)
+
+
+def mean_best(parts: Sequence[Csr], top_k: int) -> Csr:
+    """(n_docs, n_labels) the best labels by the mean of several lists; one that a list does not have counts 0 there."""
+    return keep_best(sp.csr_array(sum(parts[1:], start=parts[0]) * np.float32(1 / len(parts))), top_k)
