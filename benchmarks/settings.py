@@ -25,6 +25,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--beam", type=int, help="clusters that are searched, instead of the preset's")
     parser.add_argument("--max-leaf", type=int, help="most labels of a cluster, instead of the preset's")
     parser.add_argument("--ngrams", type=int, help="longest n-grams of words in tf-idf, instead of the preset's")
+    parser.add_argument("--opening", type=int, help="first words of a text that count again in tf-idf")
     parser.add_argument("--min-df", type=int, help="drop terms of tf-idf in fewer documents, instead of the preset's")
     parser.add_argument("--precision", choices=("fp32", "bf16", "fp16"), help="of fine-tuning, instead of the best one")
 
@@ -39,7 +40,7 @@ def neural_settings(options: argparse.Namespace, data: str) -> dict[str, Any]:
         "encoder": encoder,
         "matcher": _given(matcher),
         "index": _given({"max_leaf": options.max_leaf}),
-        "tfidf": _given({"ngram_range": ngrams, "min_df": options.min_df}),
+        "tfidf": _given({"ngram_range": ngrams, "min_df": options.min_df, "opening": options.opening}),
         "dense_weight": options.dense_weight,
         "combine": options.combine,
         "matcher_weight": options.matcher_weight,

@@ -36,6 +36,14 @@ class TfidfConfig:
     """Count one more document that holds every term, so that no weight is infinite."""
     norm: Literal["l1", "l2"] | None = "l2"
     """Scale every document to length one in this norm."""
+    opening: int = 0
+    """First words of a text that count again, as terms of their own: long texts say early what they are about."""
+    opening_ngrams: int = 2
+    """Longest n-gram in the opening; the shortest is a word."""
+    opening_min_df: int = 4
+    """Drop terms of the opening in fewer documents than this, where `min_df` does not ask for more."""
+    opening_weight: float = 0.7
+    """Length of the opening's terms where all others have length one, before the document is scaled."""
     threads: int | None = field(default=None, compare=False)
     """Threads to use; all cores if not given. The result does not depend on it."""
 

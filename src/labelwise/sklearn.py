@@ -49,6 +49,7 @@ from labelwise.estimators.classes import Targets  # noqa: E402
 __all__ = ["EnsembleClassifier", "LinearTreeClassifier", "XTransformerClassifier"]
 
 Negatives = Literal["teacher", "matcher", "both"]
+_TFIDF = ("ngram_range", "min_df", "max_features", "opening")
 
 
 class LinearTreeClassifier(LabelwiseClassifier):
@@ -64,7 +65,7 @@ class LinearTreeClassifier(LabelwiseClassifier):
         "negatives": (("ranker", "negatives"),),
         "weight_threshold": (("ranker", "threshold"),),
         **{name: (("index", name),) for name in ("n_clusters", "branching", "max_leaf")},
-        **{name: (("tfidf", name),) for name in ("analyzer", "ngram_range", "min_df", "max_df", "max_features")},
+        **{name: (("tfidf", name),) for name in ("analyzer", "max_df", *_TFIDF)},
     }
 
     def __init__(
@@ -88,6 +89,7 @@ class LinearTreeClassifier(LabelwiseClassifier):
         min_df: int | float | None = None,
         max_df: int | float | None = None,
         max_features: int | None = None,
+        opening: int | None = None,
         hold_out: float = 0.0,
         top_k: int | None = None,
         threshold: float | None = 0.5,
@@ -102,7 +104,8 @@ class LinearTreeClassifier(LabelwiseClassifier):
         self.loss, self.cost, self.positive_weight, self.negatives = loss, cost, positive_weight, negatives
         self.weight_threshold, self.n_clusters, self.branching = weight_threshold, n_clusters, branching
         self.max_leaf, self.analyzer, self.ngram_range, self.min_df = max_leaf, analyzer, ngram_range, min_df
-        self.max_df, self.max_features, self.hold_out, self.top_k = max_df, max_features, hold_out, top_k
+        self.max_df, self.max_features, self.opening = max_df, max_features, opening
+        self.hold_out, self.top_k = hold_out, top_k
         self.threshold, self.candidates, self.sparse_output = threshold, candidates, sparse_output
         self.run_dir, self.on_event, self.random_state, self.n_jobs = run_dir, on_event, random_state, n_jobs
 
@@ -131,7 +134,7 @@ class XTransformerClassifier(LabelwiseClassifier):
         "negatives": (("ranker", "negatives"),),
         "weight_threshold": (("ranker", "threshold"),),
         **{name: (("index", name),) for name in ("n_clusters", "max_leaf")},
-        **{name: (("tfidf", name),) for name in ("ngram_range", "min_df", "max_features")},
+        **{name: (("tfidf", name),) for name in _TFIDF},
     }
 
     def __init__(
@@ -159,6 +162,7 @@ class XTransformerClassifier(LabelwiseClassifier):
         ngram_range: tuple[int, int] | None = None,
         min_df: int | float | None = None,
         max_features: int | None = None,
+        opening: int | None = None,
         hold_out: float | None = None,
         top_k: int | None = None,
         threshold: float | None = 0.5,
@@ -174,7 +178,8 @@ class XTransformerClassifier(LabelwiseClassifier):
         self.epochs, self.steps, self.batch_size, self.learning_rate = epochs, steps, batch_size, learning_rate
         self.head_learning_rate, self.device, self.cost, self.negatives = head_learning_rate, device, cost, negatives
         self.weight_threshold, self.n_clusters, self.max_leaf = weight_threshold, n_clusters, max_leaf
-        self.ngram_range, self.min_df, self.max_features, self.hold_out = ngram_range, min_df, max_features, hold_out
+        self.ngram_range, self.min_df, self.max_features, self.opening = ngram_range, min_df, max_features, opening
+        self.hold_out = hold_out
         self.top_k, self.threshold, self.candidates = top_k, threshold, candidates
         self.sparse_output, self.run_dir, self.on_event = sparse_output, run_dir, on_event
         self.random_state, self.n_jobs = random_state, n_jobs

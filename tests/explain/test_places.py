@@ -31,6 +31,15 @@ def test_by_hand():
     assert named(tfidf, "nothing of RED this kind") == {"red": ((11, 14),)}
 
 
+def test_words_of_the_opening_stand_where_the_words_do():
+    tfidf = Tfidf(TfidfConfig(opening=3, opening_min_df=1)).fit(TEXTS)
+    places = named(tfidf, TEXTS[0])
+    assert places["red"] == ((0, 3), (11, 14), (28, 31))
+    assert places["^red"] == ((0, 3), (11, 14))
+    assert places["^shoes red"] == ((4, 14),)
+    assert "^socks" not in places
+
+
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_spans_of_words_point_at_the_words(text, lowercase):

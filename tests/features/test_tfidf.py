@@ -10,6 +10,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from labelwise import DataError, StorageError, Tfidf, TfidfConfig, UsageError
 from labelwise.features import blocks
+from tests.reference import tokens as reference
 
 TEXTS = [
     "The cat sat on the mat.",
@@ -103,6 +104,47 @@ def test_by_hand():
     np.testing.assert_allclose(X.toarray(), [[2 / length, b / length], [1, 0]], rtol=1e-6)
 
 
+def test_the_opening_by_hand():
+    """Three words of the opening with their pairs, of length 0.7 beside the text's own 1."""
+    config = TfidfConfig(opening=3, opening_min_df=1, opening_weight=0.7, sublinear_tf=False, use_idf=False)
+    tfidf = Tfidf(config)
+    X = tfidf.fit_transform(["On cats. Cats purr", "cats"])
+    assert tfidf.feature_names() == ["^cats", "^cats cats", "^on", "^on cats", "cats", "on", "purr"]
+    whole = np.hypot(1, 0.7)
+    opening = np.array([2, 1, 1, 1]) * 0.7 / np.sqrt(7)
+    np.testing.assert_allclose(X.toarray()[0] * whole, [*opening, *np.array([2, 1, 1]) / np.sqrt(6)], rtol=1e-6)
+    np.testing.assert_allclose(X.toarray()[1] * whole, [0.7, 0, 0, 0, 1, 0, 0], rtol=1e-6)
+
+
+def test_rare_terms_of_the_opening_are_dropped():
+    tfidf = Tfidf(TfidfConfig(opening=2, opening_min_df=2)).fit(["on cats", "on dogs", "cats on mats"])
+    assert tfidf.feature_names() == ["^cats", "^on", "cats", "dogs", "mats", "on"]
+    assert "^cats" not in Tfidf(TfidfConfig(opening=2, min_df=3)).fit(["on cats", "on dogs", "cats on"]).feature_names()
+
+
+@given(
+    st.lists(st.text("ab c.", max_size=40), min_size=1, max_size=8),
+    st.integers(1, 6),
+    st.integers(1, 3),
+    st.sampled_from([(1, 1), (1, 2), (2, 2)]),
+    st.sampled_from(["l1", "l2"]),
+)
+def test_the_opening_is_tfidf_of_the_first_words_beside_that_of_the_text(texts, n_words, longest, ngram_range, norm):
+    texts = [*texts, "a b c a b c"]
+    config = TfidfConfig(opening=n_words, opening_ngrams=longest, opening_min_df=1, ngram_range=ngram_range, norm=norm)
+    tfidf = Tfidf(config)
+    X = tfidf.fit_transform(texts)
+    first = [" ".join(reference.words(text)[:n_words]) for text in texts]
+    blocks_of = [
+        Tfidf(TfidfConfig(ngram_range=(1, longest), norm=norm)).fit_transform(first).toarray() * 0.7,
+        Tfidf(TfidfConfig(ngram_range=ngram_range, norm=norm)).fit_transform(texts).toarray(),
+    ]
+    beside = np.hstack(blocks_of)
+    sizes = np.linalg.norm(beside, 1 if norm == "l1" else 2, axis=1, keepdims=True)
+    np.testing.assert_allclose(X.toarray(), beside / np.maximum(sizes, 1e-9), atol=1e-6)
+    assert (tfidf.transform(texts) != X).nnz == 0
+
+
 def test_block_borders_and_threads_do_not_show(monkeypatch):
     rng = np.random.default_rng(0)
     texts = [" ".join(f"w{i}" for i in rng.zipf(1.3, rng.integers(0, 30)) % 500) for _ in range(300)]
@@ -118,7 +160,7 @@ def test_block_borders_and_threads_do_not_show(monkeypatch):
 
 
 def test_save_load_is_the_same_and_mapped(tmp_path):
-    tfidf = Tfidf(TfidfConfig(ngram_range=(1, 2), min_token_length=2))
+    tfidf = Tfidf(TfidfConfig(ngram_range=(1, 2), min_token_length=2, opening=2, opening_min_df=1))
     X = tfidf.fit_transform(TEXTS)
     tfidf.save(tmp_path / "tfidf")
     loaded = Tfidf.load(tmp_path / "tfidf")
@@ -223,6 +265,10 @@ def test_refuses_what_it_cannot_follow(vectorizer, message):
         (TfidfConfig(min_df=2), ["a", "b"], DataError, "leave none of the 2 terms"),
         (TfidfConfig(max_features=0), ["a"], UsageError, "max_features is 0"),
         (TfidfConfig(min_token_length=0), ["a"], UsageError, "min_token_length is 0"),
+        (TfidfConfig(opening=-1), ["a"], UsageError, "opening is -1"),
+        (TfidfConfig(opening=5, analyzer="char"), ["a"], UsageError, "counts words, but the analyzer is char"),
+        (TfidfConfig(opening=5, opening_ngrams=0), ["a"], UsageError, "opening_ngrams is 0"),
+        (TfidfConfig(opening=5, opening_weight=0), ["a"], UsageError, "opening_weight is 0"),
         (TfidfConfig(threads=0), ["a"], UsageError, "threads is 0"),
     ],
 )

@@ -57,14 +57,20 @@ def test_arrange_sorts_and_drops(docs, random):
     assert rows(got_indptr, indices, data) == want
 
 
+NO_OPENING = np.empty(0, np.bool_)
+
+
 @pytest.mark.parametrize("norm", [0, 1, 2])
 @pytest.mark.parametrize("sublinear", [False, True])
 @pytest.mark.parametrize("idf", [None, np.array([1.0, 2.5, 0.5], np.float32)])
-def test_weigh(norm, sublinear, idf):
+@pytest.mark.parametrize("opening", [None, [False, True, True], [False, False, True], [True, True, True]])
+def test_weigh(norm, sublinear, idf, opening):
     counted = [[(0, 1), (2, 100)], [], [(1, 63), (2, 64)]]
     indptr = np.array([0, 2, 2, 4])
     indices = np.array([0, 2, 1, 2], np.int32)
     data = np.array([1, 100, 63, 64], np.float32)
-    weigh(indptr, indices, np.empty(0, np.float32) if idf is None else idf, sublinear, norm, data)
-    want = reference.weigh(counted, idf, sublinear, norm)
+    given_opening = NO_OPENING if opening is None else np.array(opening)
+    given_idf = np.empty(0, np.float32) if idf is None else idf
+    weigh(indptr, indices, given_idf, given_opening, 0.7, sublinear, norm, data)
+    want = reference.weigh(counted, idf, sublinear, norm, None if opening is None else given_opening, 0.7)
     np.testing.assert_allclose(data, [value for row in want for value in row], rtol=1e-6)

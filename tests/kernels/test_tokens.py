@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelwise.features.characters import AWKWARD, character_table, to_bytes
-from labelwise.kernels.tokens import fold_characters, hash_windows, hash_words, spell_codes, spell_words
+from labelwise.kernels.tokens import (
+    add_openings,
+    find_openings,
+    fold_characters,
+    hash_windows,
+    hash_words,
+    spell_codes,
+    spell_words,
+)
 from tests.reference import tokens as reference
 
 TEXTS = st.lists(st.text(max_size=40), max_size=6)
@@ -17,6 +25,10 @@ TEXTS = st.lists(st.text(max_size=40), max_size=6)
 def encoded(texts, lowercase=True):
     parts = [to_bytes(text, lowercase) for text in texts]
     return np.frombuffer(b"".join(parts), np.uint8), np.cumsum([len(part) for part in parts], dtype=np.int64)
+
+
+def starts_of(ends):
+    return np.concatenate((np.zeros(1, np.int64), ends[:-1]))[: len(ends)]
 
 
 def terms_of_docs(letters, sizes, indptr):
@@ -42,13 +54,34 @@ def test_the_table_knows_what_python_knows():
 def test_words_are_those_of_the_regular_expression(texts, min_length, n_min, more, lowercase):
     buffer, ends = encoded(texts, lowercase)
     table = character_table(lowercase)
-    hashes, starts, stops, indptr = hash_words(buffer, ends, table, min_length, n_min, n_min + more)
+    hashes, starts, stops, indptr = hash_words(buffer, starts_of(ends), ends, table, min_length, n_min, n_min + more)
     got = terms_of_docs(*spell_words(buffer, table, min_length, starts, stops), indptr)
     want = [reference.words(text, min_length, n_min, n_min + more, lowercase) for text in texts]
     assert [sorted(doc) for doc in got] == [sorted(doc) for doc in want]
     flat = [term for doc in got for term in doc]
     assert len(set(hashes.tolist())) == len(set(flat))  # equal terms, equal hashes, and only they
     assert 0 not in hashes
+
+
+@given(TEXTS, st.integers(1, 3), st.integers(1, 5), st.integers(1, 3), st.booleans())
+def test_openings_are_the_first_words(texts, min_length, n_words, longest, lowercase):
+    buffer, ends = encoded(texts, lowercase)
+    table, starts = character_table(lowercase), starts_of(ends)
+    cut = find_openings(buffer, starts, ends, table, min_length, n_words)
+    opened = hash_words(buffer, starts, cut, table, min_length, 1, longest)
+    got = terms_of_docs(*spell_words(buffer, table, min_length, *opened[1:3]), opened[3])
+    first = [" ".join(reference.words(text, min_length, lowercase=lowercase)[:n_words]) for text in texts]
+    want = [reference.words(text, min_length, 1, longest, lowercase=False) for text in first]
+    assert [sorted(doc) for doc in got] == [sorted(doc) for doc in want]
+
+    found = hash_words(buffer, starts, ends, table, min_length, 1, longest)
+    hashes, _, _, indptr, opening = add_openings(*found, *opened)
+    whole = terms_of_docs(*spell_words(buffer, table, min_length, *found[1:3]), found[3])
+    marks = [opening[a:b].tolist() for a, b in pairwise(indptr)]
+    assert marks == [[False] * len(doc) + [True] * len(more) for doc, more in zip(whole, got, strict=True)]
+    np.testing.assert_array_equal(hashes[~opening], found[0])
+    assert not set(hashes[opening].tolist()) & set(hashes[~opening].tolist())
+    assert len(set(hashes[opening].tolist())) == len({term for doc in got for term in doc})
 
 
 @given(TEXTS, st.integers(1, 4), st.integers(0, 3), st.booleans(), st.booleans())
@@ -69,18 +102,18 @@ def test_windows_are_those_of_scikit_learn(texts, n_min, more, bounded, lowercas
 def test_awkward_letters(text):
     buffer, ends = encoded([text])
     table = character_table(True)
-    _, starts, stops, indptr = hash_words(buffer, ends, table, 1, 1, 1)
+    _, starts, stops, indptr = hash_words(buffer, starts_of(ends), ends, table, 1, 1, 1)
     assert terms_of_docs(*spell_words(buffer, table, 1, starts, stops), indptr) == [reference.words(text)]
 
 
 def test_word_order_matters_in_n_grams():
     buffer, ends = encoded(["red shoe", "shoe red"])
-    hashes, *_ = hash_words(buffer, ends, character_table(True), 1, 2, 2)
+    hashes, *_ = hash_words(buffer, starts_of(ends), ends, character_table(True), 1, 2, 2)
     assert hashes[0] != hashes[1]
 
 
 def test_read_only_input_works():
     buffer, ends = encoded(["one two", "two"])
     buffer.flags.writeable = ends.flags.writeable = False
-    hashes, *_ = hash_words(buffer, ends, character_table(True), 1, 1, 1)
+    hashes, *_ = hash_words(buffer, starts_of(ends), ends, character_table(True), 1, 1, 1)
     assert hashes[1] == hashes[2]

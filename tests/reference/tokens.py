@@ -36,15 +36,31 @@ def counts(terms_of_docs: list[list[str]]) -> list[dict[str, int]]:
     return [dict(Counter(terms)) for terms in terms_of_docs]
 
 
-def weigh(rows: list[list[tuple[int, int]]], idf: np.ndarray | None, sublinear: bool, norm: int) -> list[list[float]]:
+def weigh(
+    rows: list[list[tuple[int, int]]],
+    idf: np.ndarray | None,
+    sublinear: bool,
+    norm: int,
+    opening: np.ndarray | None = None,
+    opening_weight: float = 1.0,
+) -> list[list[float]]:
     """Tf-idf values of rows of (column, count)."""
+
+    def size(values: np.ndarray) -> float:
+        return float({0: 1.0, 1: values.sum(), 2: np.sqrt((values**2).sum())}[norm])
+
     weighted = []
     for row in rows:
+        columns = [column for column, _ in row]
         values = np.array([count for _, count in row], float)
         if sublinear:
             values = 1 + np.log(values)
         if idf is not None:
-            values = values * idf[[column for column, _ in row]]
-        length = {0: 1.0, 1: values.sum(), 2: np.sqrt((values**2).sum())}[norm]
-        weighted.append((values / length if len(values) else values).tolist())
+            values = values * idf[columns]
+        if opening is not None:
+            first = opening[columns]
+            for part, weight in ((~first, 1.0), (first, opening_weight)):
+                if part.any():
+                    values[part] *= weight / size(values[part])
+        weighted.append((values / size(values) if len(values) else values).tolist())
     return weighted

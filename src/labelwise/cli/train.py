@@ -70,6 +70,8 @@ class Train(Command):
     """Share of the training documents that X-Transformer sets aside where there is no validation split."""
     device: Annotated[Literal["cpu", "cuda"] | None, arg(help_behavior_hint="(default: the GPU if any)")] = None
     """Where the encoder computes."""
+    opening: Annotated[int | None, arg(metavar="WORDS", help_behavior_hint=AS_PRESET)] = None
+    """First words of a text that count again in tf-idf, as terms of their own: try 80 where texts are long."""
     cost: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
     """Cost of a violation against the size of the weights, at every level: liblinear's C."""
     n_trees: Annotated[int | None, arg(help_behavior_hint=AS_PRESET)] = None
@@ -125,6 +127,8 @@ class Train(Command):
                 f"{neural[0]} reads texts, and these data have only features; use a linear preset, such as default",
                 path=self.data,
             )
+        if self.opening and train.texts is None:
+            raise DataError("--opening reads texts, and these data have only features; leave it out", path=self.data)
         if self.dry_run or not (neural or first_process()):
             return
         from labelwise.cli.fitting import fit_ensemble, fit_linear, fit_transformer
@@ -150,6 +154,7 @@ class Train(Command):
                     "another preset"
                 )
         options: dict[str, Any] = {
+            "tfidf": {"opening": self.opening},
             "ranker": {"cost": self.cost, "negatives": self.negatives},
             "beam": self.beam,
             "seed": self.seed,

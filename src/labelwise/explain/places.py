@@ -11,7 +11,7 @@ from labelwise.explain.result import Span
 from labelwise.features.blocks import Analyzer
 from labelwise.features.characters import AWKWARD, to_bytes
 from labelwise.features.tfidf import Tfidf
-from labelwise.kernels.tokens import SPACE, fold_characters, hash_windows, hash_words
+from labelwise.kernels.tokens import SPACE
 from labelwise.types import Ints
 
 
@@ -19,24 +19,19 @@ def term_places(tfidf: Tfidf, text: str) -> dict[int, tuple[Span, ...]]:
     """The places of every known term of a text, by its column, in order."""
     config, analyzer = tfidf.config, Analyzer(tfidf.config)
     source = np.frombuffer(to_bytes(text, config.lowercase), np.uint8)
-    ends = np.array([len(source)], np.int64)
-    n_min, n_max = config.ngram_range
+    found = analyzer.tokens(source, np.array([len(source)], np.int64))
     if config.analyzer == "word":
-        hashes, starts, stops, _ = hash_words(source, ends, analyzer.table, config.min_token_length, n_min, n_max)
         character = _characters(source, text, config.lowercase)
-        spans = np.stack((character[starts], character[stops]), axis=1)
+        spans = np.stack((character[found.starts], character[found.ends]), axis=1)
     else:
-        bounded = config.analyzer == "char_wb"
-        codes, *pieces = fold_characters(source, ends, analyzer.table, bounded)
-        hashes, starts, stops, _ = hash_windows(codes, *pieces, n_min, n_max, bounded)
-        begin, end = _folded(source, text, analyzer.table, bounded, config.lowercase)
-        spans = np.stack((begin[starts], end[stops.astype(np.int64) - 1]), axis=1)
+        begin, end = _folded(source, text, analyzer.table, config.analyzer == "char_wb", config.lowercase)
+        spans = np.stack((begin[found.starts], end[found.ends.astype(np.int64) - 1]), axis=1)
     places: defaultdict[int, list[Span]] = defaultdict(list)
-    columns = tfidf.vocabulary_.find(hashes)
+    columns = tfidf.vocabulary_.find(found.hashes)
     for column, (start, stop) in zip(columns.tolist(), spans.tolist(), strict=True):
         if column >= 0:
             places[column].append((start, stop))
-    return {column: tuple(sorted(found)) for column, found in places.items()}
+    return {column: tuple(sorted(there)) for column, there in places.items()}
 
 
 def _characters(source: npt.NDArray[np.uint8], text: str, lowercase: bool) -> Ints:

@@ -14,13 +14,42 @@ from labelwise.config import TfidfConfig
 from labelwise.errors import DataError
 from labelwise.features.characters import character_table, to_bytes
 from labelwise.kernels.counts import tally
-from labelwise.kernels.tokens import fold_characters, hash_windows, hash_words, spell_codes, spell_words
+from labelwise.kernels.tokens import (
+    add_openings,
+    find_openings,
+    fold_characters,
+    hash_windows,
+    hash_words,
+    spell_codes,
+    spell_words,
+)
 
 # Big enough to make a kernel call cheap, small enough for a block's terms to stay in the cache. Fixed, so that
 # the number of threads cannot change the result.
 CHARACTERS_PER_BLOCK = 1 << 19
 TEXTS_PER_BLOCK = 1 << 14
 BYTES_PER_SLAB = 1 << 22
+
+OPENING = "^"
+"""What the terms of a text's opening begin with, as no word does."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Where the terms of some documents stand, in their order."""
+
+    hashes: npt.NDArray[np.uint64]
+    """(n_tokens,)"""
+    starts: npt.NDArray[np.uint32]
+    """(n_tokens,) where each begins in `source`."""
+    ends: npt.NDArray[np.uint32]
+    """(n_tokens,)"""
+    indptr: npt.NDArray[np.int64]
+    """(n_docs + 1,)"""
+    opening: npt.NDArray[np.bool_]
+    """(n_tokens,) whether it counts as a term of the text's opening; empty where none does."""
+    source: npt.NDArray[np.uint8] | npt.NDArray[np.uint32]
+    """The documents' bytes, or their folded characters."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +68,8 @@ class CountedBlock:
     """(n_terms,) where each term appeared first in `source`."""
     ends: npt.NDArray[np.uint32]
     """(n_terms,)"""
+    opening: npt.NDArray[np.bool_]
+    """(n_terms,) whether it is a term of the opening; empty where none is."""
     source: npt.NDArray[np.uint8] | npt.NDArray[np.uint32]
     """The block's bytes, or its folded characters."""
 
@@ -48,7 +79,9 @@ class CountedBlock:
         count = shelf.put(self.count, np.uint16 if self.count.max(initial=0) < 1 << 16 else np.int32)
         nothing = np.empty(0, np.uint32)
         indptr = shelf.put(self.indptr, np.int64)
-        return CountedBlock(indptr, term, count, np.empty(0, np.uint64), nothing, nothing, nothing)
+        return CountedBlock(
+            indptr, term, count, np.empty(0, np.uint64), nothing, nothing, np.empty(0, np.bool_), nothing
+        )
 
 
 class Shelf:
@@ -81,20 +114,37 @@ class Analyzer:
 
     def count(self, texts: list[str]) -> CountedBlock:
         """Count the terms of one block of texts."""
-        config = self.config
-        encoded = [to_bytes(text, config.lowercase) for text in texts]
+        encoded = [to_bytes(text, self.config.lowercase) for text in texts]
         ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)))
-        source = np.frombuffer(b"".join(encoded), np.uint8)
+        found = self.tokens(np.frombuffer(b"".join(encoded), np.uint8), ends)
+        indptr, term, count, first = tally(found.hashes, found.indptr)
+        opening = found.opening[first] if found.opening.size else found.opening
+        places = (found.starts[first], found.ends[first])
+        return CountedBlock(indptr, term, count, found.hashes[first], *places, opening, found.source)
+
+    def tokens(self, source: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> Tokens:
+        """Find the terms of documents that lie one after the other.
+
+        Parameters
+        ----------
+        source : (n_bytes,) as `to_bytes` gives them
+        ends : (n_docs,) where each document ends
+        """
+        config = self.config
         n_min, n_max = config.ngram_range
-        if config.analyzer == "word":
-            tokens = hash_words(source, ends, self.table, config.min_token_length, n_min, n_max)
-        else:
+        opening = np.empty(0, np.bool_)
+        if config.analyzer != "word":
             bounded = config.analyzer == "char_wb"
-            source, *pieces = fold_characters(source, ends, self.table, bounded)
-            tokens = hash_windows(source, *pieces, n_min, n_max, bounded)
-        hashes, token_starts, token_ends, token_indptr = tokens
-        indptr, term, count, first = tally(hashes, token_indptr)
-        return CountedBlock(indptr, term, count, hashes[first], token_starts[first], token_ends[first], source)
+            codes, *pieces = fold_characters(source, ends, self.table, bounded)
+            hashes, begins, stops, indptr = hash_windows(codes, *pieces, n_min, n_max, bounded)
+            return Tokens(hashes, begins, stops, indptr, opening, codes)
+        starts, words = _starts(ends), (self.table, config.min_token_length)
+        hashes, begins, stops, indptr = found = hash_words(source, starts, ends, *words, n_min, n_max)
+        if config.opening:
+            cut = find_openings(source, starts, ends, *words, config.opening)
+            opened = hash_words(source, starts, cut, *words, 1, config.opening_ngrams)
+            hashes, begins, stops, indptr, opening = add_openings(*found, *opened)
+        return Tokens(hashes, begins, stops, indptr, opening, source)
 
     def spell(
         self, block: CountedBlock, which: npt.NDArray[np.bool_]
@@ -103,10 +153,14 @@ class Analyzer:
         starts, ends = block.starts[which], block.ends[which]
         letters: npt.NDArray[np.uint8]
         sizes: npt.NDArray[np.int64]
-        if self.config.analyzer == "word":
-            letters, sizes = spell_words(block.source, self.table, self.config.min_token_length, starts, ends)
-        else:
+        if self.config.analyzer != "word":
             letters, sizes = spell_codes(block.source, starts, ends)
+            return letters, sizes
+        letters, sizes = spell_words(block.source, self.table, self.config.min_token_length, starts, ends)
+        if block.opening.size:
+            opening = block.opening[which]
+            letters = np.insert(letters, _starts(np.cumsum(sizes))[opening], ord(OPENING))
+            sizes = sizes + opening
         return letters, sizes
 
     def hash_terms(self, terms: list[str]) -> npt.NDArray[np.uint64]:
@@ -120,11 +174,9 @@ class Analyzer:
         encoded = [term.encode("utf-8", "surrogatepass") for term in terms]
         term_ends = np.cumsum([len(term) for term in encoded])
         source = np.frombuffer(b"".join(encoded), np.uint8)
-        n_min, n_max = self.config.ngram_range
-        hashes = _whole(
-            hash_words(source, term_ends, self.table, self.config.min_token_length, n_min, n_max), term_ends
-        )
-        starts = np.concatenate((np.zeros(1, np.int64), term_ends[:-1]))
+        starts = _starts(term_ends)
+        words = (self.table, self.config.min_token_length)
+        hashes = _whole(hash_words(source, starts, term_ends, *words, *self.config.ngram_range), term_ends)
         letters, sizes = spell_words(source, self.table, self.config.min_token_length, starts, term_ends)
         spelled, begin = letters.tobytes(), 0
         for i, size in enumerate(sizes.tolist()):
@@ -138,11 +190,16 @@ def _whole(tokens: tuple[Any, ...], ends: npt.NDArray[np.int64]) -> npt.NDArray[
     """For every document the hash of the token that spans it all, 0 where there is none."""
     token_hashes, token_starts, token_ends, indptr = tokens
     doc = np.repeat(np.arange(len(ends)), np.diff(indptr))
-    starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+    starts = _starts(ends)
     whole = (token_starts == starts[doc]) & (token_ends == ends[doc])
     hashes = np.zeros(len(ends), np.uint64)
     hashes[doc[whole]] = token_hashes[whole]
     return hashes
+
+
+def _starts(ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Where things begin that lie one after the other."""
+    return np.concatenate((np.zeros(1, np.int64), ends[:-1]))[: len(ends)]
 
 
 def text_blocks(texts: Iterable[str]) -> Iterator[list[str]]:

@@ -16,7 +16,7 @@ from labelwise.config import TfidfConfig
 from labelwise.engine.threads import map_in_order
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
-from labelwise.features.blocks import Analyzer, CountedBlock, Shelf, text_blocks
+from labelwise.features.blocks import OPENING, Analyzer, CountedBlock, Shelf, text_blocks
 from labelwise.features.vocabulary import Vocabulary, VocabularyBuilder
 from labelwise.kernels.counts import arrange, weigh
 from labelwise.types import Csr, OnEvent
@@ -39,6 +39,9 @@ class Tfidf:
 
     The values are those of scikit-learn's TfidfVectorizer with the same settings; columns are the terms in
     alphabetical order. A fitted object may be used from any number of threads.
+
+    With `opening` the first words of a text count again, as terms that are written with a ^ before them: "^cat" is a
+    cat that a text begins with, "cat" one anywhere.
 
     >>> X = Tfidf(TfidfConfig(ngram_range=(1, 2), min_df=2)).fit_transform(texts)   # (n_docs, n_features)
     """
@@ -109,16 +112,22 @@ class Tfidf:
             raise DataError(f"{what} to make features of; check the text column and the tf-idf settings")
 
         numbers = _selection(builder, n_docs, config)
-        self.vocabulary_ = builder.finish(numbers)
         columns = np.full(builder.n_terms, -1, np.int64)
         columns[numbers] = np.arange(len(numbers))
-        self.idf_ = np.empty(0, np.float32)
+        idf = np.empty(0, np.float32)
         if config.use_idf:
             smooth = int(config.smooth_idf)
             shares = (n_docs + smooth) / (builder.n_docs[numbers] + smooth)
-            self.idf_ = (np.log(shares) + 1).astype(np.float32)
-        self._analyzer = analyzer
+            idf = (np.log(shares) + 1).astype(np.float32)
+        self._learnt(builder.finish(numbers), idf)
         return kept, columns
+
+    def _learnt(self, vocabulary: Vocabulary, idf: npt.NDArray[np.float32]) -> None:
+        """Take over what was learnt from the training texts."""
+        self.vocabulary_, self.idf_, self._analyzer = vocabulary, idf, Analyzer(self.config)
+        self._opening = np.empty(0, np.bool_)  # (n_features,) the terms of openings, if any are counted
+        if self.config.opening:
+            self._opening = np.asarray(vocabulary.letters)[vocabulary.offsets[:-1]] == ord(OPENING)
 
     # ------------------------------------------------------------------ using
 
@@ -183,7 +192,9 @@ class Tfidf:
         indptr: npt.NDArray[np.int64] = arrange(
             block.indptr, block.term, block.count, columns, order, indices_out, data_out
         )
-        weigh(indptr, indices_out, self.idf_, self.config.sublinear_tf, _NORMS[self.config.norm], data_out)
+        config = self.config
+        how = (self._opening, config.opening_weight, config.sublinear_tf, _NORMS[config.norm])
+        weigh(indptr, indices_out, self.idf_, *how, data_out)
         return indptr
 
     def _matrix(
@@ -221,9 +232,8 @@ class Tfidf:
         saved = storage.load(path, kind="tfidf")
         self = cls(storage.restore(TfidfConfig, saved.config, path))
         arrays = saved.arrays
-        self.vocabulary_ = Vocabulary(arrays["letters"], arrays["offsets"], arrays["keys"], arrays["values"])
-        self.idf_ = arrays["idf"]
-        self._analyzer = Analyzer(self.config)
+        words = Vocabulary(arrays["letters"], arrays["offsets"], arrays["keys"], arrays["values"])
+        self._learnt(words, arrays["idf"])
         return self
 
     @classmethod
@@ -233,7 +243,7 @@ class Tfidf:
 
         config, vocabulary, idf = translate(vectorizer, threads)
         self = cls(config)
-        self.vocabulary_, self.idf_, self._analyzer = vocabulary, idf, Analyzer(config)
+        self._learnt(vocabulary, idf)
         return self
 
 
@@ -251,6 +261,17 @@ def _checked(config: TfidfConfig) -> TfidfConfig:
             raise UsageError(f"{name} is {value}; give a count (an int >= 0) or a share (a float from 0.0 to 1.0)")
     if config.max_features is not None and config.max_features < 1:
         raise UsageError(f"max_features is {config.max_features}; it must be at least 1, or None for no limit")
+    if config.opening < 0:
+        raise UsageError(f"opening is {config.opening}; it must be 0 words, for none, or more")
+    if config.opening and config.analyzer != "word":
+        raise UsageError(
+            f"opening={config.opening} counts words, but the analyzer is {config.analyzer}; use the analyzer word, or "
+            "leave the opening out"
+        )
+    if config.opening_ngrams < 1:
+        raise UsageError(f"opening_ngrams is {config.opening_ngrams}; it must be at least 1")
+    if not (config.opening_weight > 0 and math.isfinite(config.opening_weight)):
+        raise UsageError(f"opening_weight is {config.opening_weight}; it must be above 0, or leave the opening out")
     if config.threads is not None and config.threads < 1:
         raise UsageError(f"threads is {config.threads}; it must be at least 1, or None for all cores")
     return config
@@ -271,7 +292,10 @@ def _selection(builder: VocabularyBuilder, n_docs: int, config: TfidfConfig) -> 
             "lower min_df or raise max_df"
         )
     counts = builder.n_docs[: builder.n_terms]
-    numbers = builder.in_order(np.flatnonzero((counts >= least) & (counts <= most)))
+    enough = counts >= least
+    if config.opening:
+        enough &= ~builder.beginning_with(OPENING) | (counts >= config.opening_min_df)
+    numbers = builder.in_order(np.flatnonzero(enough & (counts <= most)))
     if not len(numbers):
         raise DataError(
             f"min_df={config.min_df} and max_df={config.max_df} leave none of the {builder.n_terms} terms; "

@@ -97,6 +97,15 @@ class VocabularyBuilder:
         starts, ends = self._spans()
         return numbers[alphabetical_order(self._all_letters(), starts[numbers], ends[numbers])]
 
+    def beginning_with(self, letter: str) -> npt.NDArray[np.bool_]:
+        """(n_terms,) which terms begin with an ASCII letter."""
+        starts, ends = self._spans()
+        letters = self._all_letters()
+        found = np.zeros(len(starts), np.bool_)
+        written = ends > starts
+        found[written] = letters[starts[written]] == ord(letter)
+        return found
+
     def finish(self, numbers: npt.NDArray[np.int64]) -> Vocabulary:
         """The vocabulary of these terms, in this order."""
         starts, ends = self._spans()

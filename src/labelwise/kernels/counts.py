@@ -137,15 +137,17 @@ def arrange(pair_indptr, pair_term, pair_count, columns, order, indices_out, dat
 
 
 @njit(cache=True, nogil=True)
-def weigh(indptr, indices, idf, sublinear, norm, data_out):
+def weigh(indptr, indices, idf, opening, opening_weight, sublinear, norm, data_out):
     """Turn counts into tf-idf values, in place.
 
     Parameters
     ----------
     indptr, indices : CSR rows
     idf : (n_features,) float32, or empty for none
+    opening : (n_features,) bool, terms of a text's opening; or empty for none
+    opening_weight : length of a row's opening before the whole row is scaled, where its other terms have length one
     sublinear : use 1 + ln(count)
-    norm : 0, 1 or 2; rows are scaled to length one in that norm unless it is 0
+    norm : 0, 1 or 2; rows are scaled to length one in that norm unless it is 0, where the opening is just multiplied
     data_out : (nnz,) float32, counts in, values out
     """
     logs = np.empty(64, np.float64)
@@ -155,15 +157,34 @@ def weigh(indptr, indices, idf, sublinear, norm, data_out):
         cols = indices[indptr[row] : indptr[row + 1]]
         vals = data_out[indptr[row] : indptr[row + 1]]
         total = 0.0
+        total_opening = 0.0
         for k in range(cols.size):
             value = np.float64(vals[k])
             if sublinear:
                 value = logs[np.int64(value)] if value < 64.0 else 1.0 + np.log(value)
             if idf.size:
                 value *= idf[cols[k]]
-            total += value * value if norm == 2 else value
+            size = value * value if norm == 2 else value
+            if opening.size and opening[cols[k]]:
+                total_opening += size
+            else:
+                total += size
             vals[k] = value
-        if norm and total > 0.0:
-            scale = 1.0 / (np.sqrt(total) if norm == 2 else total)
-            for k in range(vals.size):
-                vals[k] *= scale
+        scale, scale_opening = _scales(total, total_opening, opening_weight, norm)
+        for k in range(vals.size):
+            vals[k] *= scale_opening if opening.size and opening[cols[k]] else scale
+
+
+@njit(cache=True, nogil=True)
+def _scales(total, total_opening, opening_weight, norm):
+    """What the values of a row and those of its opening are multiplied by, from the sums of their sizes."""
+    if not norm:
+        return 1.0, opening_weight
+    length = np.sqrt(total) if norm == 2 else total
+    length_opening = np.sqrt(total_opening) if norm == 2 else total_opening
+    if length_opening == 0.0:
+        return 1.0 / length if length > 0.0 else 1.0, 0.0
+    if length == 0.0:
+        return 0.0, 1.0 / length_opening
+    whole = np.sqrt(1.0 + opening_weight * opening_weight) if norm == 2 else 1.0 + opening_weight
+    return 1.0 / (length * whole), opening_weight / (length_opening * whole)

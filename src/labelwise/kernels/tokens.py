@@ -3,7 +3,8 @@
 A block of documents lies in one byte buffer. `hash_words`, or `fold_characters` and `hash_windows`, turn it into
 a stream of 64-bit term hashes with their spans; `spell_words` and `spell_codes` write the terms of some spans
 out again. Terms are told apart by their hash alone: among ten million terms two collide with a probability of
-about 3e-6.
+about 3e-6. `find_openings` and `add_openings` let the first words of every document count again, as terms of
+their own.
 
 Characters are looked up in one table (see `labelwise.features.characters`): the low 21 bits of an entry are the
 lower-cased code point, the two high bits say whether it is part of a word and whether it is white space.
@@ -19,6 +20,7 @@ SPACE = np.uint32(1 << 30)
 _START = np.uint64(0x9AE16A3B2F90404F)
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _JOIN = np.uint64(0xC2B2AE3D27D4EB4F)
+_OPENING = np.uint64(0xD6E8FEB86659FD93)
 _SHIFT = np.uint64(32)
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
@@ -71,13 +73,13 @@ def _encode(code, out, at):
 
 
 @njit(cache=True, nogil=True)
-def hash_words(buffer, doc_ends, table, min_length, n_min, n_max):
+def hash_words(buffer, doc_starts, doc_ends, table, min_length, n_min, n_max):
     """Hashes of the word n-grams of every document, in order, with their byte spans.
 
     Parameters
     ----------
     buffer : (n_bytes,) uint8
-    doc_ends : (n_docs,) int64
+    doc_starts, doc_ends : (n_docs,) int64, what is read of the buffer for each document
     table : (0x110000,) uint32
     min_length : words of fewer characters are skipped
     n_min, n_max : shortest and longest n-gram
@@ -97,8 +99,8 @@ def hash_words(buffer, doc_ends, table, min_length, n_min, n_max):
     recent_hash = np.empty(n_max, np.uint64)
     recent_start = np.empty(n_max, np.uint32)
     out = 0
-    i = 0
     for doc in range(doc_ends.size):
+        i = doc_starts[doc]
         end = doc_ends[doc]
         n_words = 0
         while i < end:
@@ -142,6 +144,68 @@ def hash_words(buffer, doc_ends, table, min_length, n_min, n_max):
                 out += 1
         indptr[doc + 1] = out
     return hashes[:out], starts[:out], ends[:out], indptr
+
+
+@njit(cache=True, nogil=True)
+def find_openings(buffer, doc_starts, doc_ends, table, min_length, n_words):
+    """(n_docs,) int64 where the first so many words of every document end, or the document if it has no more.
+
+    Parameters
+    ----------
+    buffer, doc_starts, doc_ends, table, min_length : as given to `hash_words`; words that are skipped do not count
+    """
+    ends = doc_ends.copy()
+    for doc in range(doc_ends.size):
+        i = doc_starts[doc]
+        length = 0
+        left = n_words
+        while i < doc_ends[doc]:
+            code, size = _decode(buffer, i)
+            if table[code] & WORD:
+                length += 1
+            else:
+                left -= length >= min_length
+                length = 0
+                if left == 0:
+                    ends[doc] = i
+                    break
+            i += size
+    return ends
+
+
+@njit(cache=True, nogil=True)
+def add_openings(hashes, starts, ends, indptr, more_hashes, more_starts, more_ends, more_indptr):
+    """The terms of every document followed by those of its opening, which become other terms than these.
+
+    Parameters
+    ----------
+    hashes, starts, ends, indptr : what `hash_words` returns for the documents
+    more_hashes, more_starts, more_ends, more_indptr : the same for their openings
+
+    Returns
+    -------
+    hashes, starts, ends, indptr : of both
+    opening : (n_terms,) bool, whether it is an opening's
+    """
+    n_terms = hashes.size + more_hashes.size
+    all_hashes = np.empty(n_terms, np.uint64)
+    all_starts = np.empty(n_terms, np.uint32)
+    all_ends = np.empty(n_terms, np.uint32)
+    opening = np.zeros(n_terms, np.bool_)
+    out = 0
+    for doc in range(indptr.size - 1):
+        for token in range(indptr[doc], indptr[doc + 1]):
+            all_hashes[out] = hashes[token]
+            all_starts[out] = starts[token]
+            all_ends[out] = ends[token]
+            out += 1
+        for token in range(more_indptr[doc], more_indptr[doc + 1]):
+            all_hashes[out] = _finish(more_hashes[token] * _STEP + _OPENING)
+            all_starts[out] = more_starts[token]
+            all_ends[out] = more_ends[token]
+            opening[out] = True
+            out += 1
+    return all_hashes, all_starts, all_ends, indptr + more_indptr, opening
 
 
 @njit(cache=True, nogil=True)

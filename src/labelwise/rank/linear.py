@@ -30,7 +30,7 @@ _NEGATIVES = ("teacher", "matcher", "both")
 BLOCK_WIDTH = 64
 MOST_TOGETHER = 2 * BLOCK_WIDTH
 LEAST_BUDGET = 1 << 26
-"""Bytes of work in progress that are always allowed, and as many again for every thread after the second."""
+"""Bytes of work in progress that are always allowed, and twice as many again for every thread after the second."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class LevelTrainer:
         self.seed, self.threads = seed, threads
         if budget is None:
             # Pieces with the matcher's negatives hold a third of all documents each: half of the cores would wait.
-            enough = LEAST_BUDGET * max(1, (threads or available_cores()) - 1)
+            enough = LEAST_BUDGET * max(1, 2 * (threads or available_cores()) - 3)
             budget = max(enough, features.indices.nbytes + features.data.nbytes)
         self.budget = MemoryBudget(budget)
         self.n_parents = int(parents.max(initial=-1)) + 1

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelwise.features.blocks import OPENING
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import Tree
 from labelwise.report.html import short
@@ -67,7 +68,10 @@ def draw_tree(
     shown, remarks = _choose(tree, documents, sizes)
     words: list[list[list[str]]] = [[] for _ in shown]
     if Y is not None and X is not None and tfidf is not None:
-        words[1:] = _words(Y, X, tfidf.feature_names(), tree, above, shown)
+        names = tfidf.feature_names()
+        if tfidf.config.opening:  # a word is one word here, wherever it stands
+            names = [name.removeprefix(OPENING) for name in names]
+        words[1:] = _words(Y, X, names, tree, above, shown)
     order = np.lexsort((np.arange(len(labels)), -counts))  # the most frequent labels first
     budget = _budget(np.concatenate([sizes[level][_childless(shown, tree, level)] for level in range(len(shown))]))
 
