@@ -22,6 +22,12 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--learning-rate", type=float, help="of the encoder in fine-tuning")
     parser.add_argument("--head-learning-rate", type=float, help="of what scores the clusters")
     parser.add_argument("--learn-labels", action="store_true", default=None, help="fine-tune on the labels too")
+    parser.add_argument(
+        "--learn-validation",
+        action="store_true",
+        default=None,
+        help="once all is chosen, learn from the validation split too: rankers, and linear systems",
+    )
     parser.add_argument("--beam", type=int, help="clusters that are searched, instead of the preset's")
     parser.add_argument("--max-leaf", type=int, help="most labels of a cluster, instead of the preset's")
     parser.add_argument("--ngrams", type=int, help="longest n-grams of words in tf-idf, instead of the preset's")
@@ -45,6 +51,7 @@ def neural_settings(options: argparse.Namespace, data: str) -> dict[str, Any]:
         "combine": options.combine,
         "matcher_weight": options.matcher_weight,
         "calibrate": not options.uncalibrated,
+        "learn_validation": options.learn_validation,
         "beam": options.beam,
     }
 

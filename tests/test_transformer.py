@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from labelwise import Ensemble, add_labels, explain, generate_shop, load_model, precision_at_k, split_validation
+from labelwise.card import render_card
 from labelwise.config import EnsembleConfig
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.match.frozen import FrozenMatcher
@@ -204,6 +205,23 @@ def test_held_out_documents_choose_as_given_ones_do(shop, settings):
     assert whole.report_["documents"] == len(train) > given.report_["documents"]
     texts = train.take(aside).texts
     learnt, unseen = (precision_at_k(train.Y[aside], model.predict(texts, top_k=1), k=1) for model in (whole, given))
+    assert learnt > unseen
+
+
+def test_given_documents_can_be_learnt_from_too(shop, settings):
+    """The same is chosen with and without; but the ranker has seen them in the end, as it has those held out."""
+    train, validation = split_validation(shop["train"], 0.15)
+    strange = replace(validation, labels=[*validation.labels[:-1], "never seen"], label_texts=None)
+    plain = fitted(settings("hybrid", label_embedding="text-emb"), train, validation=strange)
+    model = fitted(settings("hybrid", label_embedding="text-emb", learn_validation=True), train, validation=strange)
+    assert model.report_["documents"] == len(train) + len(validation) > plain.report_["documents"]
+    told = model.report_["validation"]
+    assert (told["kind"], told["documents"]) == ("learnt split", len(validation))
+    assert "the validation split, before the model learnt from it too" in render_card(model)
+    assert model.calibrator_ is not None
+    assert "never seen" not in model.labels_
+    known = strange.with_labels(model.labels_).Y[:, : len(model.labels_)]
+    learnt, unseen = (precision_at_k(known, m.predict(strange.texts, top_k=1), k=1) for m in (model, plain))
     assert learnt > unseen
 
 

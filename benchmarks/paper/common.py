@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,8 +24,9 @@ from encoders import EncoderChoice
 from output import machine, partial_file, say, tell
 from settings import add_settings, neural_settings
 
+from labelwise.config import LinearTreeConfig
 from labelwise.data import ReadOptions
-from labelwise.errors import LabelwiseError
+from labelwise.errors import LabelwiseError, UsageError
 from labelwise.metrics import Comparison, Evaluation
 from labelwise.metrics.evaluation import plain_figures
 from labelwise.metrics.intervals import interval
@@ -147,19 +148,28 @@ class Bench(ExitStack):
 
     def ensemble(self, name: str, members: Sequence[System], **settings: Any) -> System:
         """labelwise's own Ensemble: trained as one, with weights that held-out documents choose."""
-        settings = {"seed": self.options.seed, "threads": self.options.threads, **settings}
+        learn = bool(self.options.learn_validation)
+        settings = {"seed": self.options.seed, "threads": self.options.threads, "learn_validation": learn, **settings}
         return System(name=name, members=tuple(members), settings=settings)
 
     def row(self, system: System, *, keep_model: bool = False, **columns: str) -> tuple[Row, Outcome | None]:
         """Train a system, or find its predictions; a failure is told in the row."""
 
+        splits = self.splits
+        if self.options.learn_validation and isinstance(
+            system.config, LinearTreeConfig
+        ):  # X-Transformer does it itself
+            if splits.validation is None:
+                raise UsageError(f"--learn-validation: {splits.name} has no validation split; leave it out")
+            splits = replace(splits, train=splits.train.followed_by(splits.validation))
+
         def compute(folder: Path) -> None:
             options: dict[str, Any] = {"top_k": TOP_K, "run_dir": self.run.path, "on_event": tell}
-            measure_system(system, self.splits, folder, keep_model=keep_model, weigh=False, **options)
+            measure_system(system, splits, folder, keep_model=keep_model, weigh=False, **options)
 
         say(f"{system.name} …")
-        inputs = {**system.identity(self.splits), "top_k": TOP_K, "kept": keep_model}
-        return self._found(system.name, partial(find_outcome, self.run, self.splits, inputs, compute), columns)
+        inputs = {**system.identity(splits), "top_k": TOP_K, "kept": keep_model}
+        return self._found(system.name, partial(find_outcome, self.run, splits, inputs, compute), columns)
 
     def special(
         self, name: str, inputs: Mapping[str, Any], compute: Callable[[], tuple[Predictions, Costs]], **columns: str

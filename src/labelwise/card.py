@@ -24,6 +24,7 @@ PACKAGES = ("numpy", "scipy", "numba")
 
 HELD_OUT = {
     "split": "the validation split, which the model was not trained on",
+    "learnt split": "the validation split, before the model learnt from it too (an encoder does not)",
     "share": "a share of the training documents, set aside; the encoder did not learn from them, the ranker then did",
     "part": "a part of the training documents, set aside; the model itself was then trained on all of them",
     "tenth": "a tenth of the training documents, set aside; the model itself was then trained on all of them",

@@ -224,6 +224,9 @@ class XTransformerConfig:
     hold_out: float = 0.05
     """Share of the training documents that stand in for validation documents where none are given. The encoder does
     not learn from them; the ranker does, once all is chosen."""
+    learn_validation: bool = False
+    """Let the ranker learn from given validation documents too, once all is chosen: more to learn from, but figures of
+    these documents are then those of the ranker before."""
     seed: int = 0
     """Where all chance begins."""
     threads: int | None = field(default=None, compare=False)
@@ -282,6 +285,8 @@ class EnsembleConfig:
     """Learn from held-out documents what the combined scores mean."""
     hold_out: float = 0.05
     """Share of the training documents that stand in for validation documents, for all models, where none are given."""
+    learn_validation: bool = False
+    """Let the models learn from given validation documents too, once all is chosen; fine-tuning does not."""
     seed: int = 0
     """Draws the documents that are held out."""
     threads: int | None = field(default=None, compare=False)

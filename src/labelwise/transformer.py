@@ -82,8 +82,9 @@ class XTransformer(Model):
         label_texts
             (n_labels,) what the labels mean, for the label embedding text-emb; their names if not given.
         validation
-            Documents that say when to stop fine-tuning, how to weigh and combine scores, and what scores mean. If not
-            given, a share of the training documents does (`hold_out`); the ranker then learns from all of them.
+            Documents that say when to stop fine-tuning, how to weigh and combine scores, and what scores mean; the
+            ranker learns from them afterwards with `learn_validation`. If not given, a share of the training documents
+            does (`hold_out`), and the ranker then learns from all of them.
         run_dir
             Keep the stages' results there, and find them again.
         """
@@ -100,6 +101,7 @@ class XTransformer(Model):
             validation=validation,
             hold_out=config.hold_out,
             seed=config.seed,
+            learn_validation=config.learn_validation,
         )
         with fitting(run_dir, on_event) as run:
             ground = Ground(config, Workbench(source, run, on_event))

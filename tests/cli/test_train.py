@@ -57,6 +57,35 @@ def test_train_with_a_validation_split(labelwise, with_validation, tmp_path):
     assert "the validation split, which the model was not trained on" in (tmp_path / "model" / "README.md").read_text()
 
 
+@pytest.mark.parametrize("calibrate", [True, False])
+def test_train_on_the_validation_split_too(labelwise, with_validation, shop, tmp_path, calibrate):
+    options = ("--learn-validation", "--seed", 3, *(() if calibrate else ("--no-calibrate",)))
+    result = labelwise("train", with_validation, tmp_path / "model", *options)
+    assert result.code == 0
+    assert "before it was learnt from too" in " ".join(result.out.replace("│", " ").split())
+    model = LinearTree.load(tmp_path / "model")
+    n_docs = len(load_dataset(with_validation)) + len(load_dataset(with_validation, "validation"))
+    assert model.report_["documents"] == n_docs == len(load_dataset(shop))
+    assert (model.calibrator_ is not None) == calibrate
+    assert "the validation split, before the model learnt from it too" in (tmp_path / "model" / "README.md").read_text()
+
+    refused = labelwise("train", shop, tmp_path / "none", "--learn-validation")
+    assert refused.code != 0
+    assert "has no validation split; leave it out" in " ".join(refused.err.split())
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_opening_counts(labelwise, shop, tmp_path):
+    assert labelwise("train", shop, tmp_path / "model", "--opening", 3).code == 0
+    model = LinearTree.load(tmp_path / "model")
+    assert model.config.tfidf.opening == 3
+    assert any(name.startswith("^") for name in model.tfidf_.feature_names())
+    wrong = labelwise("train", shop, tmp_path / "wrong", "--opening", -2)
+    assert wrong.code != 0
+    assert "opening is -2" in wrong.err
+    assert not (tmp_path / "wrong").exists()
+
+
 def test_train_without_calibration(labelwise, shop, with_validation, tmp_path):
     result = labelwise("train", shop, tmp_path / "a", "--no-calibrate", "--negatives", "both")
     assert result.code == 0

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,6 +9,10 @@ from labelwise.errors import DataError
 from tests.data.examples import LABELS, Y_TRAIN, dense
 
 TEXTS = ["red apple", "red rose", "green apple"]
+
+
+def matrix(rows):
+    return sp.csr_array(np.array(rows, np.float32))
 
 
 def make(**changes):
@@ -21,6 +27,20 @@ def test_rows_are_taken_in_order():
     assert dense(part.Y) == [Y_TRAIN[2], Y_TRAIN[0]]
     assert dense(part.features) == [[0, 0, 1], [1, 0, 0]]
     assert (len(part), part.n_labels, part.labels) == (2, 3, LABELS)
+
+
+def test_documents_that_follow_others():
+    first = Dataset(Y=matrix([[1, 0], [0, 1]]), labels=["a", "b"], texts=["x", "y"], ids=["1", "2"])
+    second = Dataset(Y=matrix([[1, 1, 0]]), labels=["b", "new", "a"], texts=["z"])
+    both = first.followed_by(second)
+    assert both.Y.toarray().tolist() == [[1, 0], [0, 1], [0, 1]]
+    assert (both.texts, both.labels, both.ids) == (["x", "y", "z"], ["a", "b"], None)
+    rows = [replace(part, texts=None, features=matrix([[1, 0]] * len(part))) for part in (first, second)]
+    assert rows[0].followed_by(rows[1]).features.shape == (3, 2)
+    with pytest.raises(DataError, match="both of one kind"):
+        first.followed_by(rows[1])
+    with pytest.raises(DataError, match="2 features and those that follow 3"):
+        rows[0].followed_by(replace(rows[1], features=matrix([[1, 0, 1]])))
 
 
 def test_columns_are_laid_over_other_labels():

@@ -257,6 +257,14 @@ def test_a_validation_split_and_features(shop):
     on_rows = Ensemble(config).fit(rows, train.Y, label_names=train.labels, validation=given)
     assert on_rows.tfidf_ is None
     same(on_rows.predict(test), model.predict(shop["test"].texts))
+    learning = replace(config, learn_validation=True)
+    for documents, judged in ((train.texts, validation), (rows, given)):
+        learnt = Ensemble(learning).fit(documents, train.Y, label_names=train.labels, validation=judged)
+        assert learnt.report_["documents"] == len(train) + len(validation)
+        assert learnt.report_["validation"]["kind"] == "learnt split"
+        seen = learnt.predict(documents if documents is train.texts else aside, top_k=1)
+        assert len(seen) == (len(train) if documents is train.texts else len(validation))
+    assert precision_at_k(validation.Y, seen, k=1) > precision_at_k(validation.Y, on_rows.predict(aside, top_k=1), k=1)
     with pytest.raises(DataError, match="the validation data have only texts"):
         Ensemble(config).fit(rows, train.Y, label_names=train.labels, validation=validation)
     with pytest.raises(UsageError, match="fitted on features"):

@@ -79,7 +79,9 @@ def fit_linear(
         )
 
     validated = None
-    if kind == "tenth" and validation is not None and command.calibrate:
+    if command.learn_validation and validation is not None:
+        kind, train = "learnt split", train.followed_by(validation)
+    if kind != "split" and validation is not None and (command.calibrate or kind == "learnt split"):
         show.remark(f"training without {len(validation):,} documents first, to see what scores mean")
         validated = validate(fitted(rest), validation, on_event=show.on_event)
         show.remark(f"training on all {len(train):,} documents")
@@ -269,4 +271,5 @@ def _summary(model: Model, path: Path, rows: Iterator[tuple[str, str]], seconds:
 def _where(found: dict[str, Any]) -> str:
     if "share" in found:
         return f"{100 * found['share']:g} % of the data, held out"
-    return "the validation split" if found["kind"] == "split" else "a tenth of the data, held out"
+    kinds = {"split": "the validation split", "learnt split": "the validation split, before it was learnt from too"}
+    return kinds.get(found["kind"], "a tenth of the data, held out")

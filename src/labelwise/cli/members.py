@@ -66,6 +66,7 @@ def ensemble_of(command: Train, members: list[tuple[str, Config]]) -> EnsembleCo
         prune=command.prune,
         share_encoder=not command.own_encoders,
         calibrate=command.calibrate,
+        learn_validation=command.learn_validation,
         seed=command.seed or 0,
         threads=command.threads,
         **options,

@@ -68,6 +68,9 @@ class Train(Command):
     """Fine-tune on the labels too, beside their clusters: better with thousands of labels that have many documents."""
     hold_out: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
     """Share of the training documents that X-Transformer sets aside where there is no validation split."""
+    learn_validation: bool = False
+    """Let the model that is saved learn from the validation split too, once that has chosen and calibrated; encoders do
+    not."""
     device: Annotated[Literal["cpu", "cuda"] | None, arg(help_behavior_hint="(default: the GPU if any)")] = None
     """Where the encoder computes."""
     opening: Annotated[int | None, arg(metavar="WORDS", help_behavior_hint=AS_PRESET)] = None
@@ -127,6 +130,11 @@ class Train(Command):
                 f"{neural[0]} reads texts, and these data have only features; use a linear preset, such as default",
                 path=self.data,
             )
+        if self.learn_validation and validation is None:
+            raise UsageError(
+                f"--learn-validation: {self.data} has no validation split; leave it out: the model learns from all "
+                "training documents anyway"
+            )
         if self.opening and train.texts is None:
             raise DataError("--opening reads texts, and these data have only features; leave it out", path=self.data)
         if self.dry_run or not (neural or first_process()):
@@ -179,6 +187,7 @@ class Train(Command):
             "label_embedding": self.label_embedding,
             "matcher": {"epochs": self.epochs, "device": self.device, "learn_labels": self.learn_labels or None},
             "hold_out": self.hold_out,
+            "learn_validation": self.learn_validation,
             "calibrate": self.calibrate,
         }
         return changed(config, options, "the settings given")

@@ -105,6 +105,31 @@ class Dataset:
             features=None if self.features is None else self.features[rows],
         )
 
+    def followed_by(self, other: "Dataset") -> Self:
+        """These documents and then those of another data set; labels that only the other has are left out.
+
+        What only one of the two has, texts, features or names of documents, is left out too.
+        """
+        moved = other.with_labels(self.labels)
+        texts = None if self.texts is None or moved.texts is None else [*self.texts, *moved.texts]
+        features = None
+        if self.features is not None and moved.features is not None:
+            if self.features.shape[1] != moved.features.shape[1]:
+                raise DataError(
+                    f"the documents have {self.features.shape[1]} features and those that follow "
+                    f"{moved.features.shape[1]}; make both in the same way"
+                )
+            features = sp.csr_array(sp.vstack([self.features, moved.features], format="csr"))
+        if texts is None and features is None:
+            raise DataError("one data set has texts and the other has features; give both of one kind")
+        return replace(
+            self,
+            Y=sp.csr_array(sp.vstack([self.Y, moved.Y[:, : self.n_labels]], format="csr")),
+            texts=texts,
+            ids=None if self.ids is None or moved.ids is None else [*self.ids, *moved.ids],
+            features=features,
+        )
+
     def with_labels(self, labels: Sequence[str]) -> Self:
         """The same documents with columns in the order of `labels`; labels not among them follow at the end.
 

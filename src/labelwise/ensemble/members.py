@@ -134,6 +134,7 @@ def kin(config: XTransformerConfig, number: int, *, share: bool) -> Hashable:
         label_weight=None,
         calibrate=True,
         hold_out=0.0,
+        learn_validation=False,
     )
 
 

@@ -71,7 +71,8 @@ class Ensemble(Model):
             As in `XTransformer.fit`.
         validation
             Documents that choose, weigh and calibrate, the members and their combination. If not given, a share of the
-            training documents does (`hold_out`), from which the members' rankers learn afterwards.
+            training documents does (`hold_out`), from which the members' rankers learn afterwards, as they do from
+            given ones with `learn_validation`.
         run_dir
             Keep the stages' results there, and find them again: a run that was killed goes on.
         """
@@ -86,6 +87,7 @@ class Ensemble(Model):
             validation=validation,
             hold_out=config.hold_out,
             seed=config.seed,
+            learn_validation=config.learn_validation,
             features=True,
         )
         with fitting(run_dir, on_event) as run:

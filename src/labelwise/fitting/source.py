@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
+import numpy as np
 import scipy.sparse as sp
 
 from labelwise.data import Dataset
@@ -30,15 +31,16 @@ class Source:
     judged: list[str] | None
     """Texts of a validation split."""
     aside: Ints | None
-    """Rows of the training documents that stand in for a validation split."""
+    """Rows of the training documents that are held out: those that stand in for a validation split, or that split
+    itself where the ranker is to learn from it afterwards."""
     truth: Csr | None
     """(n_held, n_labels or more) labels of the held-out documents; None where there are none."""
     X: Csr | None = None
     """(n_docs, n_features) documents that are rows of features."""
     judged_features: Csr | None = None
     """The same of a validation split."""
-    share: float = 0.0
-    """Of the training documents that were to be set aside."""
+    held_out: dict[str, Any] = field(default_factory=dict)
+    """Who the held-out documents are, for the model card."""
 
     @classmethod
     def of(
@@ -51,12 +53,15 @@ class Source:
         validation: Dataset | None,
         hold_out: float,
         seed: int,
+        learn_validation: bool = False,
         features: bool = False,
     ) -> Self:
         """Check what was given, and set documents aside where there is no validation split.
 
         Parameters
         ----------
+        learn_validation
+            Whether the documents of a validation split are training documents too, set aside.
         features
             Whether rows of features will do in place of texts.
         """
@@ -70,8 +75,9 @@ class Source:
             if count not in (None, wanted):
                 raise DataError(f"there are {count} {what} but {wanted} are needed, one for each")
         judged = judged_features = aside = truth = None
+        held_out: dict[str, Any] = {"kind": "share", "share": hold_out}
         if validation is not None:
-            known = validation.with_labels(labels)
+            known, held_out = validation.with_labels(labels), {"kind": "split"}
             truth = known.Y
             if X is None:
                 judged = check_texts(known.texts)
@@ -79,15 +85,21 @@ class Source:
                 raise DataError("the models learn from features, but the validation data have only texts")
             else:
                 judged_features = canonical(known.features)
+            if learn_validation:
+                held_out, aside = {"kind": "learnt split"}, np.arange(n_docs, n_docs + len(known))
+                Y = _below(Y, truth[:, : len(labels)])
+                texts, judged = [*texts, *(judged or [])], None
+                if X is not None and judged_features is not None:
+                    X, judged_features = _below(X, judged_features), None
         elif hold_out > 0 and n_docs * hold_out >= 1:
             _, aside = split_rows(Y, hold_out, seed=seed)
             truth = Csr(Y[aside])
-        return cls(texts, Y, labels, list(label_texts or labels), judged, aside, truth, X, judged_features, hold_out)
+        return cls(texts, Y, labels, list(label_texts or labels), judged, aside, truth, X, judged_features, held_out)
 
-    @property
-    def held_out(self) -> dict[str, Any]:
-        """Who the held-out documents are, for the model card."""
-        return {"kind": "split"} if self.aside is None else {"kind": "share", "share": self.share}
+
+def _below(first: Csr, second: Csr) -> Csr:
+    """Rows of one matrix, then those of another."""
+    return Csr(sp.vstack([first, second], format="csr"))
 
 
 def check_texts(texts: Any) -> list[str]:

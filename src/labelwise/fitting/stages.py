@@ -153,7 +153,12 @@ class Stages:
         joint = matcher.joint if isinstance(matcher, GroupMatcher) else matcher
         # What these say is in the features, in the trees, or in who is held out.
         settings = replace(
-            config, tfidf=TfidfConfig(), index=IndexConfig(), label_embedding="pifa-neural", hold_out=0.0
+            config,
+            tfidf=TfidfConfig(),
+            index=IndexConfig(),
+            label_embedding="pifa-neural",
+            hold_out=0.0,
+            learn_validation=False,
         )
         inputs: dict[str, Any] = {
             "config": settings,
