@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelwise import generate_shop, split_validation
+from labelwise import Dataset, generate_shop, split_validation
 from labelwise.config import LinearTreeConfig
 from labelwise.errors import DataError
 from labelwise.presets import load_preset
-from labelwise.tune import METRIC, MIN_GAIN, Trial, Tuning, scaled, show_setting, tune
+from labelwise.tune import METRIC, MIN_GAIN, Trial, Tuning, show_setting, stepped, tune
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +61,8 @@ def test_the_same_again(tuning, parts):
 def made(scores):
     """A tuning with scores as given, and the settings that they lead to."""
     base = LinearTreeConfig()
-    trials = [("", base), ("cost", scaled(base, "cost", 0.5)), ("cost", scaled(base, "cost", 2))]
-    trials.append(("cost", scaled(base, "cost", 4)))
+    trials = [("", base), ("cost", stepped(base, "cost", 0.5)), ("cost", stepped(base, "cost", 2))]
+    trials.append(("cost", stepped(base, "cost", 4)))
     return Tuning(
         trials=[
             Trial(setting=setting, config=config, scores={METRIC: score, "P@1": 1, "P@5": 2}, seconds=0.5)
@@ -92,11 +92,11 @@ def test_the_table():
 
 def test_scaling_and_showing():
     config = LinearTreeConfig()
-    assert scaled(config, "max_leaf", 2).index.max_leaf == 200
-    assert scaled(config, "threshold", 0.5).ranker.threshold == 0.05
-    assert scaled(config, "threshold", 0.5).matcher == config.matcher
+    assert stepped(config, "max_leaf", 2).index.max_leaf == 200
+    assert stepped(config, "threshold", 0.5).ranker.threshold == 0.05
+    assert stepped(config, "threshold", 0.5).matcher == config.matcher
     fixed = load_preset("default", index={"n_clusters": 10})
-    assert scaled(fixed, "max_leaf", 2).index.n_clusters == 5
+    assert stepped(fixed, "max_leaf", 2).index.n_clusters == 5
     assert show_setting(fixed, "max_leaf") == "10 clusters"
     assert show_setting(load_preset("dismec"), "max_leaf") == "–"
 
@@ -106,6 +106,34 @@ def test_what_makes_no_sense_is_not_tried(parts):
     assert {trial.setting for trial in found.trials} == {"", "cost", "threshold"}
     found = tune(load_preset("default", index={"n_clusters": 300}, ranker={"threshold": 0.0}), *parts)
     assert [trial.setting for trial in found.trials] == ["", *["cost"] * 3, "max_leaf"]  # 600 clusters of 500 labels
+
+
+def test_the_opening_of_long_texts_is_tried():
+    """The first two words decide, the others are noise; 42 words are enough for an opening of 15, not of 40."""
+    rng = np.random.default_rng(0)
+    labels = [f"label {number}" for number in range(8)]
+    truth = rng.integers(8, size=600)
+    texts = [
+        " ".join([*(f"w{(number + k) % 8}" for k in (0, 1)), *(f"w{word}" for word in rng.integers(8, size=40))])
+        for number in truth
+    ]
+    Y = sp.csr_array((np.ones(600, np.float32), (np.arange(600), truth)), shape=(600, 8))
+    train, validation = split_validation(Dataset(Y=Y, labels=labels, texts=texts), 0.2)
+    heard = []
+    found = tune(
+        load_preset("default", tfidf={"opening_min_df": 1}),
+        train,
+        validation,
+        on_event=lambda name, values: heard.append(values) if name == "trial" else None,
+    )
+    assert [trial.setting for trial in found.trials][:2] == ["", "opening"]
+    assert [trial.config.tfidf.opening for trial in found.trials[:3]] == [0, 15, 15]
+    assert found.config.tfidf.opening == 15
+    assert heard[1]["settings"]["opening"] == "15"
+    assert found.explain()[0].startswith("opening 15 instead of 0: nDCG@5")
+    assert [column.header for column in found.table().columns][:3] == ["trial", "opening", "cost"]
+    letters = tune(load_preset("default", tfidf={"analyzer": "char"}), train, validation)
+    assert "opening" not in {trial.setting for trial in letters.trials}
 
 
 def test_features_will_do(parts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labelwise.calibrate import MIN_DOCUMENTS
-from labelwise.config import LinearTreeConfig
+from labelwise.config import LinearTreeConfig, TfidfConfig
 from labelwise.data import Dataset
 from labelwise.errors import DataError
 from labelwise.events import Task
@@ -25,8 +26,17 @@ METRIC = "nDCG@5"
 MIN_GAIN = 0.05
 """A setting is changed only for at least so many points more: less is noise, and the preset had its reasons."""
 
-FACTORS: dict[str, tuple[float, ...]] = {"cost": (0.5, 2, 4), "max_leaf": (0.5, 2), "threshold": (0.5, 2)}
-"""What each setting is multiplied by, in the order in which the settings are tried."""
+OPENING = "opening"
+STEPS: dict[str, tuple[float, ...]] = {
+    OPENING: (15, 40, 80),
+    "cost": (0.5, 2, 4),
+    "max_leaf": (0.5, 2),
+    "threshold": (0.5, 2),
+}
+"""What each setting is multiplied by, in the order in which the settings are tried; of the opening, its words."""
+SAMPLE = 2000
+LONGER = 1.5
+"""An opening is tried where half of the texts have so many times as many words: else it would be the whole text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +81,11 @@ class Tuning:
         from rich.table import Table
 
         table = Table(title=f"tuning, by {METRIC} on {self.n_docs:,} documents", title_style="bold")
-        for name in ("trial", *FACTORS, METRIC, "P@1", "P@5", "s"):
+        tried = [name for name in STEPS if name != OPENING or any(trial.setting == OPENING for trial in self.trials)]
+        for name in ("trial", *tried, METRIC, "P@1", "P@5", "s"):
             table.add_column(name, justify="right", no_wrap=True)
         for number, trial in enumerate(self.trials, 1):
-            settings = [show_setting(trial.config, name) for name in FACTORS]
+            settings = [show_setting(trial.config, name) for name in tried]
             scores = [f"{trial.scores[name]:.2f}" for name in (METRIC, "P@1", "P@5")]
             chosen = trial.config == replace(self.config, n_trees=1)
             table.add_row(f"{number}", *settings, *scores, f"{trial.seconds:.1f}", style="bold" if chosen else None)
@@ -89,7 +100,9 @@ def tune(
     run_dir: Path | str | None = None,
     on_event: OnEvent | None = None,
 ) -> Tuning:
-    """Look for a better cost, cluster size and threshold, one after the other, starting from `config`.
+    """Look for a better opening (of long texts), cost, cluster size and threshold, one after the other.
+
+    The search starts from `config`.
 
     Every trial trains one tree, also where the model is to have more.
 
@@ -107,48 +120,61 @@ def tune(
             f"there are {len(validation)} documents to tune on, and at least {MIN_DOCUMENTS} are needed; "
             "give a larger validation split, or train without tuning"
         )
-    X, measured = _as_features(config, train, validation, on_event)
-    plan = {name: list(_candidates(config, name, train.n_labels)) for name in FACTORS}
+    plan = {name: list(_candidates(config, name, train)) for name in STEPS}
+    names = [name for name in STEPS if plan[name] or name != OPENING]
     trials: list[Trial] = []
+    features: dict[TfidfConfig, tuple[Csr, Dataset]] = {}
 
     def tried(setting: str, changed: LinearTreeConfig) -> Trial:
         start = time.perf_counter()
+        if changed.tfidf not in features:
+            features[changed.tfidf] = _as_features(changed, train, validation, on_event)
+        X, measured = features[changed.tfidf]
         model = LinearTree(changed).fit(X, train.Y, label_names=train.labels, run_dir=run_dir, on_event=on_event)
         scores = validate(model, measured, on_event=on_event).scores
         trial = Trial(setting=setting, config=changed, scores=scores, seconds=time.perf_counter() - start)
         trials.append(trial)
         task.advance()
         if on_event is not None:
-            shown = {name: show_setting(changed, name) for name in FACTORS}
+            shown = {name: show_setting(changed, name) for name in names}
             on_event("trial", {"number": len(trials), "settings": shown, "metric": METRIC, "score": _score(trial)})
         return trial
 
     with Task(on_event, "tuning", total=1 + sum(map(len, plan.values())), unit="trials") as task:
         best = tried("", replace(config, n_trees=1))
-        for setting, factors in plan.items():
-            found = [tried(setting, scaled(best.config, setting, factor)) for factor in factors]
-            top = max(found, key=_score, default=best)
+        for setting, steps in plan.items():
+            top = best
+            for step in steps:
+                trial = tried(setting, stepped(best.config, setting, step))
+                if top is best or _score(trial) > _score(top):
+                    top = trial
+                kept = {best.config.tfidf, top.config.tfidf}  # features take room
+                features = {read: found for read, found in features.items() if read in kept}
             if _score(top) - _score(best) >= MIN_GAIN:
                 best = top
     chosen = replace(best.config, n_trees=config.n_trees)
     return Tuning(trials=trials, config=chosen, n_docs=len(validation))
 
 
-def scaled(config: LinearTreeConfig, setting: str, factor: float) -> LinearTreeConfig:
-    """The settings with one of them multiplied."""
+def stepped(config: LinearTreeConfig, setting: str, step: float) -> LinearTreeConfig:
+    """The settings with one of them multiplied; the opening is set."""
     index, matcher, ranker = config.index, config.matcher, config.ranker
+    if setting == OPENING:
+        return replace(config, tfidf=replace(config.tfidf, opening=int(step)))
     if setting == "cost":
-        matcher, ranker = (replace(part, cost=part.cost * factor) for part in (matcher, ranker))
+        matcher, ranker = (replace(part, cost=part.cost * step) for part in (matcher, ranker))
         return replace(config, matcher=matcher, ranker=ranker)
     if setting == "threshold":
-        return replace(config, ranker=replace(ranker, threshold=ranker.threshold * factor))
+        return replace(config, ranker=replace(ranker, threshold=ranker.threshold * step))
     if index.n_clusters is not None:
-        return replace(config, index=replace(index, n_clusters=max(1, round(index.n_clusters / factor))))
-    return replace(config, index=replace(index, max_leaf=max(1, round(index.max_leaf * factor))))
+        return replace(config, index=replace(index, n_clusters=max(1, round(index.n_clusters / step))))
+    return replace(config, index=replace(index, max_leaf=max(1, round(index.max_leaf * step))))
 
 
 def show_setting(config: LinearTreeConfig, setting: str) -> str:
     """The value of a setting, as people read it."""
+    if setting == OPENING:
+        return f"{config.tfidf.opening}"
     if setting == "max_leaf":
         index = config.index
         if index.method == "none":
@@ -157,16 +183,31 @@ def show_setting(config: LinearTreeConfig, setting: str) -> str:
     return f"{getattr(config.ranker, setting):g}"
 
 
-def _candidates(config: LinearTreeConfig, setting: str, n_labels: int) -> Iterator[float]:
-    """Factors that make sense for this setting."""
+def _candidates(config: LinearTreeConfig, setting: str, train: Dataset) -> Iterator[float]:
+    """Steps that make sense for this setting."""
+    if setting == OPENING:
+        yield from _openings(config, train)
+        return
     if (setting == "max_leaf" and config.index.method == "none") or (
         setting == "threshold" and not config.ranker.threshold
     ):
         return
-    for factor in FACTORS[setting]:
-        n_clusters = scaled(config, setting, factor).index.n_clusters
-        if n_clusters is None or n_clusters <= n_labels:
-            yield factor
+    for step in STEPS[setting]:
+        n_clusters = stepped(config, setting, step).index.n_clusters
+        if n_clusters is None or n_clusters <= train.n_labels:
+            yield step
+
+
+def _openings(config: LinearTreeConfig, train: Dataset) -> Iterator[float]:
+    """Words of openings that are shorter than most texts; none where the model reads features."""
+    documents = read_documents(train)
+    if not isinstance(documents, list) or config.tfidf.analyzer != "word":
+        return
+    sample = documents[:: max(1, len(documents) // SAMPLE)]
+    usual = statistics.median(len(text.split()) for text in sample)
+    for words in STEPS[OPENING]:
+        if words != config.tfidf.opening and usual >= LONGER * words:
+            yield words
 
 
 def _as_features(

@@ -88,7 +88,8 @@ class Train(Command):
     threads: int | None = None
     """Threads to use; all cores if not given."""
     tune: bool = False
-    """Choose cost, cluster size and threshold on the validation documents first: about eight trials."""
+    """Choose cost, cluster size and threshold, and the opening of long texts, on the validation documents first: eight
+    to eleven trials."""
     calibrate: Annotated[bool, arg(help_behavior_hint="(default: False)")] = True
     """Leave scores as they are, no probabilities. Without a validation split this saves half the time."""
     dry_run: bool = False
