@@ -54,6 +54,18 @@ def test_sizes_are_counted_and_lengths_estimated():
     assert Sizes.of(train.take([])).n_docs == 0
 
 
+@pytest.mark.parametrize(("words", "want"), [(12, 0), (29, 0), (31, 10), (53, 15), (104, 30), (400, 80)])
+def test_long_texts_have_an_opening(words, want):
+    long = sizes(2_000, 300, 6 * words)
+    choice = choose(long, machine=replace(LAPTOP, neural=False))
+    assert choice.config.tfidf.opening == want
+    said = [reason for reason in choice.reasons if "count again" in reason]
+    told = f"the first {want} words of a text count again: half have more than {words} (estimated)"
+    assert said == ([told] if want else [])
+    plain = load_preset("default")
+    assert (choice.estimate.memory > estimate(plain, long, LAPTOP).memory) == (want > 0)
+
+
 @pytest.mark.parametrize(
     ("n_labels", "want"), [(3_956, 64), (13_330, 256), (30_938, 512), (501_070, 8192), (1, 1), (3, 2), (150, 4)]
 )
@@ -108,7 +120,7 @@ def test_long_texts_are_cut_shorter_to_save_time_but_not_too_short():
     assert any(reason.endswith("cut shorter to save time") for reason in choice.reasons)
     choice = choose(LAWS, machine=replace(LAPTOP, cores=1))
     assert choice.preset == "default"
-    assert choice.reasons == ["no GPU, and embedding 45,000 texts on 1 core would take about 19 min"]
+    assert choice.reasons[0] == "no GPU, and embedding 45,000 texts on 1 core would take about 19 min"
     # A length that was asked for is not changed.
     assert choose(LAWS, machine=LAPTOP, max_length=512).preset == "default"
     assert choose(SHOP, machine=LAPTOP, max_length=64).config.encoder.max_length == 64
@@ -192,7 +204,7 @@ def test_this_machine(monkeypatch):
     here = Machine.here()
     assert (here.gpu, here.gpu_memory) == ("pretended", 7)
     assert Machine.here("cpu").gpu is None
-    monkeypatch.setattr(auto, "find_spec", lambda name: None)
+    monkeypatch.setattr("labelwise.auto.sizes.find_spec", lambda name: None)
     assert not Machine.here().neural
 
 

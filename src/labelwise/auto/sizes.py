@@ -1,0 +1,149 @@
+"""Documents, machines and encoders in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from labelwise.data import Dataset
+from labelwise.engine.threads import available_cores
+from labelwise.errors import UsageError
+
+SAMPLE = 2000
+CHARACTERS_PER_TOKEN, CHARACTERS_PER_WORD = 4.0, 6.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """The training documents in numbers."""
+
+    n_docs: int
+    n_labels: int
+    n_pairs: int
+    characters: float
+    """Of all texts; 0 where there are only features."""
+    lengths: tuple[float, ...]
+    """Estimated tokens of some of the texts."""
+    n_values: float
+    """Non-zero features of all documents, estimated where there are texts."""
+
+    @classmethod
+    def of(cls, train: Dataset) -> Self:
+        """Count, or estimate from a sample of the texts."""
+        counts = {"n_docs": len(train), "n_labels": train.n_labels, "n_pairs": int(train.Y.nnz)}
+        if train.texts is None:
+            values = float(train.features.nnz) if train.features is not None else 0.0
+            return cls(**counts, characters=0.0, lengths=(), n_values=values)
+        rows = np.unique(np.linspace(0, max(0, len(train) - 1), min(SAMPLE, len(train))).astype(int))
+        sizes = np.array([len(train.texts[row]) for row in rows], np.float64)
+        words = sizes / CHARACTERS_PER_WORD
+        values = float(np.minimum(words, 2.2 * words**0.74).mean()) if len(sizes) else 0.0  # long texts repeat words
+        return cls(
+            **counts,
+            characters=float(sizes.mean()) * len(train) if len(sizes) else 0.0,
+            lengths=tuple((sizes / CHARACTERS_PER_TOKEN + 2).tolist()),
+            n_values=values * len(train),
+        )
+
+    @property
+    def words(self) -> float:
+        """Of a text of usual length; 0 where there are none."""
+        if not self.lengths:
+            return 0.0
+        return max(0.0, (float(np.median(self.lengths)) - 2) * CHARACTERS_PER_TOKEN / CHARACTERS_PER_WORD)
+
+    def tokens(self, max_length: int) -> float:
+        """Tokens that are read of all texts."""
+        return float(np.minimum(self.lengths, max_length).mean()) * self.n_docs if self.lengths else 0.0
+
+    def held(self, max_length: int) -> float:
+        """The share of the texts that are read whole."""
+        return float(np.mean(np.array(self.lengths) <= max_length)) if self.lengths else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What there is to compute with."""
+
+    cores: int
+    memory: int
+    """Free bytes."""
+    gpu: str | None = None
+    """Its name; None where there is none, or none may be used."""
+    gpu_memory: int = 0
+    neural: bool = True
+    """Whether torch and transformers are installed."""
+
+    @classmethod
+    def here(cls, device: str | None = None, *, threads: int | None = None) -> Self:
+        """This machine; with the device "cpu" as if it had no GPU."""
+        neural = all(find_spec(name) is not None for name in ("torch", "transformers"))
+        gpu, gpu_memory = None, 0
+        if neural and device != "cpu":
+            import torch
+
+            if torch.cuda.is_available():
+                gpu, gpu_memory = torch.cuda.get_device_name(), torch.cuda.mem_get_info()[0]
+            elif device is not None:
+                raise UsageError(f"the device is {device}, but torch finds no GPU here; leave it out, or use cpu")
+        cores = min(threads or available_cores(), available_cores())
+        return cls(cores=cores, memory=free_memory(), gpu=gpu, gpu_memory=gpu_memory, neural=neural)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderSize:
+    """An encoder in numbers."""
+
+    layers: int
+    hidden: int
+    words: int
+    max_length: int
+    known: bool = True
+    """False where it is not on this machine yet, and taken to be of BERT-base's size."""
+
+    @property
+    def parameters(self) -> int:
+        """Those of the layers: what a token costs."""
+        return 12 * self.layers * self.hidden**2
+
+    @classmethod
+    def of(cls, name: str) -> Self:
+        """From its config.json; nothing is downloaded for this."""
+        from labelwise.features.pretrained import find_encoder, local_encoder
+        from labelwise.storage import read_json
+
+        if name != "minilm" and not Path(name).expanduser().exists() and local_encoder(name) is None:
+            return cls(layers=12, hidden=768, words=30_000, max_length=512, known=False)
+        about = read_json(find_encoder(name) / "config.json")
+
+        def first(*names: str, default: int) -> int:
+            return next((int(about[key]) for key in names if about.get(key, -1) > 0), default)
+
+        return cls(
+            layers=first("num_hidden_layers", "n_layers", "n_layer", default=12),
+            hidden=first("hidden_size", "dim", "d_model", default=768),
+            words=first("vocab_size", default=30_000),
+            max_length=first("max_position_embeddings", default=512),
+        )
+
+
+def free_memory() -> int:
+    """Bytes that this process may still take: what the system has free, or less where it is in a container."""
+    free = 4 * 10**9  # a guess, for systems that do not tell
+    meminfo = Path("/proc/meminfo")
+    if meminfo.is_file():
+        lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines() if ":" in line)
+        free = int(lines.get("MemAvailable", f"{free // 1024} kB").split()[0]) * 1024
+    for limit, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
+        try:
+            free = min(free, max(0, int(Path(limit).read_text()) - int(Path(used).read_text())))
+        except (OSError, ValueError):  # no such limit
+            continue
+    return free
