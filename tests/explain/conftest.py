@@ -19,6 +19,7 @@ LINEAR = {
     "ranker-only": LinearTreeConfig(index=TWO_LEVELS, combine="ranker-only", threads=1),
     "flat": LinearTreeConfig(index=IndexConfig(method="none"), threads=1),
     "bigrams": LinearTreeConfig(tfidf=TfidfConfig(ngram_range=(1, 2)), combine="l2-hinge", threads=1),
+    "opening": LinearTreeConfig(tfidf=TfidfConfig(opening=3), threads=1),
     "neighbours": LinearTreeConfig(matching="neighbours", neighbours=30, combine="sigmoid", threads=1),
 }
 

@@ -66,6 +66,14 @@ def test_words_add_up_and_paths_combine_to_the_score(linear, shop, name):
             assert one.score == pytest.approx(sum(p.weight * p.score for p in one.paths if p.listed), abs=1e-12)
 
 
+def test_words_of_the_opening_are_told_apart(linear, shop):
+    (one,) = explain(linear("opening"), shop["test"].texts[0], top_k=1, words=EVERY)
+    terms = {word.term for word in one.words}
+    assert any(term.startswith("^") and term[1:] in terms for term in terms)
+    assert one.notes == ("^word: among the first 3 words of the text",)
+    assert "note: ^word: among the first 3 words" in str(one)
+
+
 def test_nodes_on_the_path_have_the_scores_of_their_level(linear, shop):
     model, text = linear("one-tree"), shop["test"].texts[0]
     trained = model.trees_[0]

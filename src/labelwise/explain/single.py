@@ -12,6 +12,7 @@ from labelwise.explain.linear import account, place_of
 from labelwise.explain.paths import cluster_step, counted, label_step, make_path, sentence, tree_steps
 from labelwise.explain.question import Question
 from labelwise.explain.result import Explanation, Neural, Path
+from labelwise.features.blocks import OPENING
 from labelwise.predictions.ranking import keep_best
 from labelwise.rank.features import Features
 
@@ -94,7 +95,11 @@ def _explanation(model: Model, label: int, *, paths: tuple[Path, ...], **parts: 
     """Put the parts together, with score and probability."""
     listed = any(path.listed for path in paths)
     score = sum(path.weight * path.score for path in paths if path.listed or not listed)
-    note = "the search does not come to this label for this text; its score is what it would have been"
+    notes = []
+    if not listed:
+        notes.append("the search does not come to this label for this text; its score is what it would have been")
+    if model.tfidf_ is not None and model.tfidf_.config.opening:
+        notes.append(f"{OPENING}word: among the first {model.tfidf_.config.opening} words of the text")
     return Explanation(
         label=model.labels_[label],
         score=score,
@@ -103,7 +108,7 @@ def _explanation(model: Model, label: int, *, paths: tuple[Path, ...], **parts: 
         own_score=sum(path.weight * path.steps[-1].score for path in paths),
         others=0.0,
         paths=paths,
-        notes=() if listed else (note,),
+        notes=tuple(notes),
         **parts,
     )
 
