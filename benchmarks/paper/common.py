@@ -154,11 +154,8 @@ class Bench(ExitStack):
 
     def row(self, system: System, *, keep_model: bool = False, **columns: str) -> tuple[Row, Outcome | None]:
         """Train a system, or find its predictions; a failure is told in the row."""
-
-        splits = self.splits
-        if self.options.learn_validation and isinstance(
-            system.config, LinearTreeConfig
-        ):  # X-Transformer does it itself
+        splits, learns = self.splits, self.options.learn_validation
+        if learns and isinstance(system.config, LinearTreeConfig):  # models with an encoder do it by themselves
             if splits.validation is None:
                 raise UsageError(f"--learn-validation: {splits.name} has no validation split; leave it out")
             splits = replace(splits, train=splits.train.followed_by(splits.validation))

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labelwise.features.blocks import ALL
 from labelwise.features.characters import AWKWARD, character_table, to_bytes
 from labelwise.kernels.tokens import (
     add_openings,
-    find_openings,
     fold_characters,
     hash_windows,
     hash_words,
@@ -54,7 +54,9 @@ def test_the_table_knows_what_python_knows():
 def test_words_are_those_of_the_regular_expression(texts, min_length, n_min, more, lowercase):
     buffer, ends = encoded(texts, lowercase)
     table = character_table(lowercase)
-    hashes, starts, stops, indptr = hash_words(buffer, starts_of(ends), ends, table, min_length, n_min, n_min + more)
+    hashes, starts, stops, indptr = hash_words(
+        buffer, starts_of(ends), ends, table, min_length, n_min, n_min + more, ALL
+    )
     got = terms_of_docs(*spell_words(buffer, table, min_length, starts, stops), indptr)
     want = [reference.words(text, min_length, n_min, n_min + more, lowercase) for text in texts]
     assert [sorted(doc) for doc in got] == [sorted(doc) for doc in want]
@@ -67,14 +69,13 @@ def test_words_are_those_of_the_regular_expression(texts, min_length, n_min, mor
 def test_openings_are_the_first_words(texts, min_length, n_words, longest, lowercase):
     buffer, ends = encoded(texts, lowercase)
     table, starts = character_table(lowercase), starts_of(ends)
-    cut = find_openings(buffer, starts, ends, table, min_length, n_words)
-    opened = hash_words(buffer, starts, cut, table, min_length, 1, longest)
+    opened = hash_words(buffer, starts, ends, table, min_length, 1, longest, n_words)
     got = terms_of_docs(*spell_words(buffer, table, min_length, *opened[1:3]), opened[3])
     first = [" ".join(reference.words(text, min_length, lowercase=lowercase)[:n_words]) for text in texts]
     want = [reference.words(text, min_length, 1, longest, lowercase=False) for text in first]
     assert [sorted(doc) for doc in got] == [sorted(doc) for doc in want]
 
-    found = hash_words(buffer, starts, ends, table, min_length, 1, longest)
+    found = hash_words(buffer, starts, ends, table, min_length, 1, longest, ALL)
     hashes, _, _, indptr, opening = add_openings(*found, *opened)
     whole = terms_of_docs(*spell_words(buffer, table, min_length, *found[1:3]), found[3])
     marks = [opening[a:b].tolist() for a, b in pairwise(indptr)]
@@ -102,18 +103,18 @@ def test_windows_are_those_of_scikit_learn(texts, n_min, more, bounded, lowercas
 def test_awkward_letters(text):
     buffer, ends = encoded([text])
     table = character_table(True)
-    _, starts, stops, indptr = hash_words(buffer, starts_of(ends), ends, table, 1, 1, 1)
+    _, starts, stops, indptr = hash_words(buffer, starts_of(ends), ends, table, 1, 1, 1, ALL)
     assert terms_of_docs(*spell_words(buffer, table, 1, starts, stops), indptr) == [reference.words(text)]
 
 
 def test_word_order_matters_in_n_grams():
     buffer, ends = encoded(["red shoe", "shoe red"])
-    hashes, *_ = hash_words(buffer, starts_of(ends), ends, character_table(True), 1, 2, 2)
+    hashes, *_ = hash_words(buffer, starts_of(ends), ends, character_table(True), 1, 2, 2, ALL)
     assert hashes[0] != hashes[1]
 
 
 def test_read_only_input_works():
     buffer, ends = encoded(["one two", "two"])
     buffer.flags.writeable = ends.flags.writeable = False
-    hashes, *_ = hash_words(buffer, starts_of(ends), ends, character_table(True), 1, 1, 1)
+    hashes, *_ = hash_words(buffer, starts_of(ends), ends, character_table(True), 1, 1, 1, ALL)
     assert hashes[1] == hashes[2]

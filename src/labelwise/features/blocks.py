@@ -16,7 +16,6 @@ from labelwise.features.characters import character_table, to_bytes
 from labelwise.kernels.counts import tally
 from labelwise.kernels.tokens import (
     add_openings,
-    find_openings,
     fold_characters,
     hash_windows,
     hash_words,
@@ -30,6 +29,8 @@ CHARACTERS_PER_BLOCK = 1 << 19
 TEXTS_PER_BLOCK = 1 << 14
 BYTES_PER_SLAB = 1 << 22
 
+ALL = np.iinfo(np.int64).max
+"""Words of a text that are read where there is no limit."""
 OPENING = "^"
 """What the terms of a text's opening begin with, as no word does."""
 
@@ -139,10 +140,9 @@ class Analyzer:
             hashes, begins, stops, indptr = hash_windows(codes, *pieces, n_min, n_max, bounded)
             return Tokens(hashes, begins, stops, indptr, opening, codes)
         starts, words = _starts(ends), (self.table, config.min_token_length)
-        hashes, begins, stops, indptr = found = hash_words(source, starts, ends, *words, n_min, n_max)
+        hashes, begins, stops, indptr = found = hash_words(source, starts, ends, *words, n_min, n_max, ALL)
         if config.opening:
-            cut = find_openings(source, starts, ends, *words, config.opening)
-            opened = hash_words(source, starts, cut, *words, 1, config.opening_ngrams)
+            opened = hash_words(source, starts, ends, *words, 1, config.opening_ngrams, config.opening)
             hashes, begins, stops, indptr, opening = add_openings(*found, *opened)
         return Tokens(hashes, begins, stops, indptr, opening, source)
 
@@ -176,7 +176,7 @@ class Analyzer:
         source = np.frombuffer(b"".join(encoded), np.uint8)
         starts = _starts(term_ends)
         words = (self.table, self.config.min_token_length)
-        hashes = _whole(hash_words(source, starts, term_ends, *words, *self.config.ngram_range), term_ends)
+        hashes = _whole(hash_words(source, starts, term_ends, *words, *self.config.ngram_range, ALL), term_ends)
         letters, sizes = spell_words(source, self.table, self.config.min_token_length, starts, term_ends)
         spelled, begin = letters.tobytes(), 0
         for i, size in enumerate(sizes.tolist()):

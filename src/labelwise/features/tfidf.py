@@ -127,7 +127,7 @@ class Tfidf:
         self.vocabulary_, self.idf_, self._analyzer = vocabulary, idf, Analyzer(self.config)
         self._opening = np.empty(0, np.bool_)  # (n_features,) the terms of openings, if any are counted
         if self.config.opening:
-            self._opening = np.asarray(vocabulary.letters)[vocabulary.offsets[:-1]] == ord(OPENING)
+            self._opening = vocabulary.beginning_with(OPENING)
 
     # ------------------------------------------------------------------ using
 

@@ -52,6 +52,10 @@ class Vocabulary:
         letters, ends = self.letters.tobytes(), self.offsets.tolist()
         return [letters[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
 
+    def beginning_with(self, letter: str) -> npt.NDArray[np.bool_]:
+        """(n_terms,) which terms, none of them empty, begin with an ASCII letter."""
+        return _begins(self.letters, self.offsets[:-1], letter)
+
     def find(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """Numbers of the terms with these hashes, -1 for unknown ones."""
         found: npt.NDArray[np.int64] = find_terms(self.keys, self.values, hashes)
@@ -98,13 +102,8 @@ class VocabularyBuilder:
         return numbers[alphabetical_order(self._all_letters(), starts[numbers], ends[numbers])]
 
     def beginning_with(self, letter: str) -> npt.NDArray[np.bool_]:
-        """(n_terms,) which terms begin with an ASCII letter."""
-        starts, ends = self._spans()
-        letters = self._all_letters()
-        found = np.zeros(len(starts), np.bool_)
-        written = ends > starts
-        found[written] = letters[starts[written]] == ord(letter)
-        return found
+        """(n_terms,) which terms, none of them empty, begin with an ASCII letter."""
+        return _begins(self._all_letters(), self._spans()[0], letter)
 
     def finish(self, numbers: npt.NDArray[np.int64]) -> Vocabulary:
         """The vocabulary of these terms, in this order."""
@@ -122,6 +121,10 @@ class VocabularyBuilder:
             self._sizes = [np.concatenate([np.empty(0, np.int64), *self._sizes])]
         ends = np.cumsum(self._sizes[0])
         return ends - self._sizes[0], ends
+
+
+def _begins(letters: npt.NDArray[np.uint8], starts: Ints, letter: str) -> npt.NDArray[np.bool_]:
+    return np.asarray(letters[starts] == ord(letter))
 
 
 def alphabetical_order(letters: npt.NDArray[np.uint8], starts: Ints, ends: Ints) -> npt.NDArray[np.int64]:

@@ -3,8 +3,7 @@
 A block of documents lies in one byte buffer. `hash_words`, or `fold_characters` and `hash_windows`, turn it into
 a stream of 64-bit term hashes with their spans; `spell_words` and `spell_codes` write the terms of some spans
 out again. Terms are told apart by their hash alone: among ten million terms two collide with a probability of
-about 3e-6. `find_openings` and `add_openings` let the first words of every document count again, as terms of
-their own.
+about 3e-6. `add_openings` lets the first words of every document count again, as terms of their own.
 
 Characters are looked up in one table (see `labelwise.features.characters`): the low 21 bits of an entry are the
 lower-cased code point, the two high bits say whether it is part of a word and whether it is white space.
@@ -73,7 +72,7 @@ def _encode(code, out, at):
 
 
 @njit(cache=True, nogil=True)
-def hash_words(buffer, doc_starts, doc_ends, table, min_length, n_min, n_max):
+def hash_words(buffer, doc_starts, doc_ends, table, min_length, n_min, n_max, most_words):
     """Hashes of the word n-grams of every document, in order, with their byte spans.
 
     Parameters
@@ -83,6 +82,7 @@ def hash_words(buffer, doc_starts, doc_ends, table, min_length, n_min, n_max):
     table : (0x110000,) uint32
     min_length : words of fewer characters are skipped
     n_min, n_max : shortest and longest n-gram
+    most_words : words of a document that are read, from its beginning
 
     Returns
     -------
@@ -103,7 +103,7 @@ def hash_words(buffer, doc_starts, doc_ends, table, min_length, n_min, n_max):
         i = doc_starts[doc]
         end = doc_ends[doc]
         n_words = 0
-        while i < end:
+        while i < end and n_words < most_words:
             # skip to the next word
             code, size = _decode(buffer, i)
             entry = table[code]
@@ -125,6 +125,7 @@ def hash_words(buffer, doc_starts, doc_ends, table, min_length, n_min, n_max):
                 continue
             h = _finish(h)
             if n_max == 1:
+                n_words += 1
                 hashes[out] = h
                 starts[out] = start
                 ends[out] = i
@@ -144,33 +145,6 @@ def hash_words(buffer, doc_starts, doc_ends, table, min_length, n_min, n_max):
                 out += 1
         indptr[doc + 1] = out
     return hashes[:out], starts[:out], ends[:out], indptr
-
-
-@njit(cache=True, nogil=True)
-def find_openings(buffer, doc_starts, doc_ends, table, min_length, n_words):
-    """(n_docs,) int64 where the first so many words of every document end, or the document if it has no more.
-
-    Parameters
-    ----------
-    buffer, doc_starts, doc_ends, table, min_length : as given to `hash_words`; words that are skipped do not count
-    """
-    ends = doc_ends.copy()
-    for doc in range(doc_ends.size):
-        i = doc_starts[doc]
-        length = 0
-        left = n_words
-        while i < doc_ends[doc]:
-            code, size = _decode(buffer, i)
-            if table[code] & WORD:
-                length += 1
-            else:
-                left -= length >= min_length
-                length = 0
-                if left == 0:
-                    ends[doc] = i
-                    break
-            i += size
-    return ends
 
 
 @njit(cache=True, nogil=True)
