@@ -26,17 +26,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 from settings import add_settings, neural_settings
 
 from labelwise.config import XTransformerConfig
+from labelwise.config.presets import load_linear_preset, load_preset
 from labelwise.data import load_dataset
 from labelwise.data.detect import open_source
 from labelwise.data.options import ReadOptions
-from labelwise.match.matcher import Documents
+from labelwise.match.finetuned import Documents
+from labelwise.match.linear import LinearMatcher
 from labelwise.match.recall import recall_at
-from labelwise.match.start import LinearMatcher
 from labelwise.metrics import inverse_propensity, precision_at_k, psp_at_k
-from labelwise.model import LinearTree
-from labelwise.presets import load_linear_preset, load_preset
+from labelwise.models.linear_tree import LinearTree
+from labelwise.models.xtransformer import XTransformer
 from labelwise.rank.negatives import teacher_forcing
-from labelwise.transformer import XTransformer
 
 TOPS = (1, 5, 10, 20)
 NEURAL = ("hybrid", "x-transformer", "row-0", "row-1")

@@ -65,7 +65,7 @@ def main() -> None:
 def prepare(args: argparse.Namespace, folder: Path) -> None:
     """Train, export, and keep the test documents."""
     from labelwise import XTransformer, load_dataset, load_preset
-    from labelwise.export import export_model
+    from labelwise.integrations.onnx_export import export_model
 
     parts = [load_dataset(args.data, split=name, allow_duplicate_ids=True) for name in ("train", "test")]
     rng = np.random.default_rng(0)

@@ -76,13 +76,13 @@ def run_labelwise(folder: Path, threads: int, negatives: str, preset: str, queri
     from labelwise import __version__
     from labelwise.config import LinearTreeConfig
     from labelwise.index import build_tree, embed_labels
-    from labelwise.model import LinearTree
+    from labelwise.models.linear_tree import LinearTree
     from labelwise.rank.features import Features
     from labelwise.rank.tree import train_tree
 
     config = LinearTreeConfig(threads=threads)
     if preset != "default":
-        from labelwise.presets import load_linear_preset
+        from labelwise.config.presets import load_linear_preset
 
         config = replace(load_linear_preset(preset), threads=threads)
     if negatives == "tfn+man":

@@ -45,15 +45,15 @@ from labelwise.events import Task
 from labelwise.features.encoder import Encoder
 from labelwise.features.packing import make_packer
 from labelwise.features.pretrained import find_encoder, quiet
-from labelwise.features.tokens import TokenStore
-from labelwise.match.batches import Packed, Schedule
-from labelwise.match.corpus import Corpus
-from labelwise.match.matcher import Matcher
+from labelwise.features.token_store import TokenStore
+from labelwise.match.finetuned import Matcher
 from labelwise.match.network import Network
-from labelwise.match.processes import Processes
-from labelwise.match.step import Step
-from labelwise.match.train import STEPS_PER_LOOK
-from labelwise.match.weights import Weights, choose_precision
+from labelwise.match.training.batches import Packed, Schedule
+from labelwise.match.training.device_data import Corpus
+from labelwise.match.training.distributed import Processes
+from labelwise.match.training.loop import STEPS_PER_LOOK
+from labelwise.match.training.optimizer import Weights, choose_precision
+from labelwise.match.training.step import Step
 
 BEGUN = time.perf_counter()
 CUDA = torch.cuda.is_available()

@@ -37,13 +37,13 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "src"))  # where label
 from labelwise.config import EncoderConfig, MatcherConfig
 from labelwise.features.encoder import Encoder
 from labelwise.features.packing import make_packer
-from labelwise.features.tokens import TokenStore
-from labelwise.match.batches import Packed, Padded
-from labelwise.match.corpus import Corpus
+from labelwise.features.token_store import TokenStore
 from labelwise.match.network import Network, document_losses
-from labelwise.match.processes import Processes
-from labelwise.match.step import Step
-from labelwise.match.weights import Weights
+from labelwise.match.training.batches import Packed, Padded
+from labelwise.match.training.device_data import Corpus
+from labelwise.match.training.distributed import Processes
+from labelwise.match.training.optimizer import Weights
+from labelwise.match.training.step import Step
 
 CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if CUDA else "cpu")

@@ -97,11 +97,11 @@ def accuracy(preset: str, data: Path, *, sklearn: bool = False) -> tuple[float, 
 
     With `sklearn` on scikit-learn's tf-idf, as benchmarks/linear.py does.
     """
+    from labelwise.comparison.splits import Splits
+    from labelwise.config.presets import load_linear_preset
     from labelwise.data import ReadOptions
     from labelwise.metrics import inverse_propensity, precision_at_k, psp_at_k
-    from labelwise.model import LinearTree
-    from labelwise.presets import load_linear_preset
-    from labelwise.systems.splits import Splits
+    from labelwise.models.linear_tree import LinearTree
 
     splits = Splits.read(data, options=ReadOptions(allow_duplicate_ids=True))
     train, test = splits.train, splits.test
@@ -123,7 +123,7 @@ def _sklearn_features(train: list[str], test: list[str]) -> tuple[Any, Any]:
 @cache
 def shop_accuracy(preset: str, products: int, queries: int) -> tuple[float, ...]:
     """The same on the generated shop."""
-    from labelwise.data.shop import write_shop
+    from labelwise.datasets.shop import write_shop
 
     with TemporaryDirectory() as folder:
         write_shop(Path(folder) / "shop", products, queries)

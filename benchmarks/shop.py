@@ -14,7 +14,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from labelwise.data.shop import write_shop
+from labelwise.datasets.shop import write_shop
 
 LIMIT_SECONDS = 120
 

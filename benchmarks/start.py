@@ -57,7 +57,7 @@ def main() -> None:
 
 def prepare(folder: Path, products: int, queries: int) -> None:
     from labelwise import LinearTree, generate_shop
-    from labelwise.export import export_model
+    from labelwise.integrations.onnx_export import export_model
 
     train = generate_shop(products, queries)["train"]
     LinearTree().fit(train.texts, train.Y, label_names=train.labels).save(folder / "model")
@@ -74,7 +74,7 @@ def started(model: Path, how: str) -> list[float]:
 
 def first_prediction(model: Path, verify: bool) -> list[float]:
     from labelwise import load_model
-    from labelwise.model import LinearTree  # noqa: F401  # what is imported before the clock starts
+    from labelwise.models.linear_tree import LinearTree  # noqa: F401  # what is imported before the clock starts
 
     begin = time.perf_counter()
     loaded = load_model(model, verify=verify)  # held, or its pages would be given back before they are counted

@@ -48,7 +48,7 @@ from labelwise import (  # noqa: E402
     remove_labels,
     update,
 )
-from labelwise.export import export_model  # noqa: E402
+from labelwise.integrations.onnx_export import export_model  # noqa: E402
 from tests.features.tiny import write_model  # noqa: E402
 
 SETTINGS: dict[str, Any] = {"threads": 2, "index": {"n_clusters": 16}}

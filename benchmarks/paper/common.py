@@ -24,6 +24,10 @@ from encoders import EncoderChoice
 from output import machine, partial_file, say, tell
 from settings import add_settings, neural_settings
 
+from labelwise.comparison.contest import Rules, find_outcome
+from labelwise.comparison.measure import Costs, Outcome, measure_system
+from labelwise.comparison.splits import Splits
+from labelwise.comparison.system import System
 from labelwise.config import LinearTreeConfig
 from labelwise.data import ReadOptions
 from labelwise.errors import LabelwiseError, UsageError
@@ -31,12 +35,8 @@ from labelwise.metrics import Comparison, Evaluation
 from labelwise.metrics.evaluation import plain_figures
 from labelwise.metrics.intervals import interval
 from labelwise.predictions import Predictions
-from labelwise.run import RunDirectory
 from labelwise.storage import write_json
-from labelwise.systems.contest import Rules, find_outcome
-from labelwise.systems.measure import Costs, Outcome, measure_system
-from labelwise.systems.splits import Splits
-from labelwise.systems.system import System
+from labelwise.storage.run_directory import RunDirectory
 
 TOP_K = 20
 """Labels of each document that are predicted: ensembles look below the five that count."""
@@ -226,7 +226,7 @@ class Bench(ExitStack):
 
 def combine_rows(bench: Bench, name: str, rows: Sequence[Row], rule: str, **columns: str) -> Row:
     """An ensemble: the lists of several rows made into one by a rule, all with the same weight."""
-    from labelwise.ensemble.rules import combine
+    from labelwise.models.ensemble.rules import combine
 
     lists = [row.predictions for row in rows]
     if not rows or any(found is None for found in lists):

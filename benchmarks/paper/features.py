@@ -12,17 +12,17 @@ import scipy.sparse as sp
 from common import TOP_K, Bench, Row
 from encoders import EncoderChoice
 
+from labelwise.comparison.measure import Clock, Costs
+from labelwise.comparison.system import System
 from labelwise.config import EncoderConfig
+from labelwise.config.presets import changed, load_linear_preset
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import build_tree, embed_labels
-from labelwise.index.embed import unit_rows
+from labelwise.index.label_embedding import unit_rows
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import mean_best
-from labelwise.presets import changed, load_linear_preset
 from labelwise.rank.features import Features
 from labelwise.rank.tree import train_tree
-from labelwise.systems.measure import Clock, Costs
-from labelwise.systems.system import System
 from labelwise.types import Csr
 
 if TYPE_CHECKING:

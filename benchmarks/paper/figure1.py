@@ -23,8 +23,8 @@ from labelwise.config import IndexConfig
 from labelwise.data.stats import HEAD_DOCUMENTS, label_counts
 from labelwise.errors import need
 from labelwise.features.tfidf import Tfidf
-from labelwise.fitting.source import Source
 from labelwise.index import Tree, build_tree, embed_labels
+from labelwise.models.fitting.source import Source
 from labelwise.rank.negatives import teacher_forcing
 from labelwise.report.tail import plot_tail
 
@@ -77,8 +77,8 @@ def trees(bench: Bench, encoder: EncoderChoice) -> Iterator[tuple[str, Tree]]:
         Z = embed_labels(train.Y, Tfidf().fit_transform(train.texts), threads=options.threads)
         yield "pifa-tfidf", build_tree(Z, IndexConfig(seed=options.seed, threads=options.threads))
         return
-    from labelwise.fitting.ground import Ground
-    from labelwise.fitting.workbench import Workbench
+    from labelwise.models.fitting.ground import Ground
+    from labelwise.models.fitting.workbench import Workbench
 
     names: dict[str, Any] = {"label_names": train.labels, "label_texts": train.label_texts}
     source = Source.of(train.texts, train.Y, **names, validation=None, hold_out=0.0, seed=options.seed)

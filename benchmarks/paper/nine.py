@@ -19,13 +19,13 @@ from encoders import EncoderChoice
 from output import say, tell
 
 from labelwise import storage
+from labelwise.comparison.measure import Clock, Costs
+from labelwise.comparison.splits import Splits
+from labelwise.comparison.system import System, fit_model
 from labelwise.config import XTransformerConfig
-from labelwise.ensemble import Ensemble
-from labelwise.parts.reading import Reading
+from labelwise.models.ensemble import Ensemble
+from labelwise.models.prediction_cache import Reading
 from labelwise.predictions import Predictions
-from labelwise.systems.measure import Clock, Costs
-from labelwise.systems.splits import Splits
-from labelwise.systems.system import System, fit_model
 from labelwise.types import Csr
 
 LABEL_EMBEDDINGS = ("pifa-tfidf", "pifa-neural", "text-emb")

@@ -27,7 +27,7 @@ from nine import LABEL_EMBEDDINGS, Nine, fit_nine, nine_rows, nine_system
 from output import figure, finish, markdown
 from settings import neural_settings
 
-from labelwise.base import load_model
+from labelwise.models.base import load_model
 
 if TYPE_CHECKING:
     from labelwise.features.encoder import Encoder

@@ -18,7 +18,7 @@ from common import Bench, Row, parser_of, relative, run_script
 from encoders import choose_encoders
 from output import figure, finish, markdown, say, tell
 
-from labelwise.data.shop import write_shop
+from labelwise.datasets.shop import write_shop
 
 PUBLISHED = {"P@1": 10.7, "P@5": 7.4, "P@10": 6.6, "R@1": 12.0, "R@5": 4.9, "R@10": 2.8}
 """X-Transformer over Parabel on Prod2Query, in percent."""

@@ -24,8 +24,8 @@ from encoders import EncoderChoice, choose_encoders, known_encoders
 from nine import LABEL_EMBEDDINGS, Nine, nine_rows
 from output import difference, figure, finish, markdown, say
 
+from labelwise.comparison.contest import pooled
 from labelwise.errors import UsageError
-from labelwise.systems.contest import pooled
 
 CLAIMS = {
     "neural features help": ("1", "0"),

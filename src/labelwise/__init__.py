@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from labelwise.base import load_model as load_model
-    from labelwise.calibrate import Calibrator as Calibrator
     from labelwise.config import EncoderConfig as EncoderConfig
     from labelwise.config import EnsembleConfig as EnsembleConfig
     from labelwise.config import GrowingConfig as GrowingConfig
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from labelwise.config import RankerConfig as RankerConfig
     from labelwise.config import TfidfConfig as TfidfConfig
     from labelwise.config import XTransformerConfig as XTransformerConfig
+    from labelwise.config.presets import load_preset as load_preset
     from labelwise.data import Dataset as Dataset
     from labelwise.data import ReadOptions as ReadOptions
     from labelwise.data import convert as convert
@@ -31,26 +30,25 @@ if TYPE_CHECKING:
     from labelwise.data import load_dataset as load_dataset
     from labelwise.data import load_splits as load_splits
     from labelwise.data import split_validation as split_validation
-    from labelwise.data.shop import generate_shop as generate_shop
-    from labelwise.data.shop import write_shop as write_shop
-    from labelwise.ensemble import Ensemble as Ensemble
+    from labelwise.datasets.shop import generate_shop as generate_shop
+    from labelwise.datasets.shop import write_shop as write_shop
     from labelwise.errors import DataError as DataError
     from labelwise.errors import LabelwiseError as LabelwiseError
     from labelwise.errors import MissingExtraError as MissingExtraError
     from labelwise.errors import StorageError as StorageError
     from labelwise.errors import UsageError as UsageError
-    from labelwise.explain import Explanation as Explanation
-    from labelwise.explain import Neighbours as Neighbours
-    from labelwise.explain import explain as explain
+    from labelwise.explanations import Explanation as Explanation
+    from labelwise.explanations import Neighbours as Neighbours
+    from labelwise.explanations import explain as explain
     from labelwise.features.encoder import Encoder as Encoder
     from labelwise.features.tfidf import Tfidf as Tfidf
-    from labelwise.features.tokens import TokenStore as TokenStore
-    from labelwise.growing import NewLabel as NewLabel
-    from labelwise.growing import add_labels as add_labels
-    from labelwise.growing import keep_documents as keep_documents
-    from labelwise.growing import remove_labels as remove_labels
-    from labelwise.growing import update as update
-    from labelwise.hub import from_pretrained as from_pretrained
+    from labelwise.features.token_store import TokenStore as TokenStore
+    from labelwise.incremental import NewLabel as NewLabel
+    from labelwise.incremental import add_labels as add_labels
+    from labelwise.incremental import keep_documents as keep_documents
+    from labelwise.incremental import remove_labels as remove_labels
+    from labelwise.incremental import update as update
+    from labelwise.integrations.hub import from_pretrained as from_pretrained
     from labelwise.metrics import calibration_error as calibration_error
     from labelwise.metrics import compare as compare
     from labelwise.metrics import coverage_at_k as coverage_at_k
@@ -65,58 +63,60 @@ if TYPE_CHECKING:
     from labelwise.metrics import r_precision_at_k as r_precision_at_k
     from labelwise.metrics import recall_at_k as recall_at_k
     from labelwise.metrics import reliability_curve as reliability_curve
-    from labelwise.model import LinearTree as LinearTree
+    from labelwise.models.base import load_model as load_model
+    from labelwise.models.calibrator import Calibrator as Calibrator
+    from labelwise.models.ensemble import Ensemble as Ensemble
+    from labelwise.models.linear_tree import LinearTree as LinearTree
+    from labelwise.models.xtransformer import XTransformer as XTransformer
     from labelwise.predictions import Predictions as Predictions
     from labelwise.predictions import read_predictions as read_predictions
-    from labelwise.presets import load_preset as load_preset
-    from labelwise.run import RunDirectory as RunDirectory
-    from labelwise.transformer import XTransformer as XTransformer
+    from labelwise.storage.run_directory import RunDirectory as RunDirectory
 
 # Where each public name lives.
 _HOMES = {
-    "Calibrator": "labelwise.calibrate",
+    "Calibrator": "labelwise.models.calibrator",
     "DataError": "labelwise.errors",
     "Dataset": "labelwise.data",
     "Encoder": "labelwise.features.encoder",
     "EncoderConfig": "labelwise.config",
-    "Ensemble": "labelwise.ensemble",
+    "Ensemble": "labelwise.models.ensemble",
     "EnsembleConfig": "labelwise.config",
-    "Explanation": "labelwise.explain",
+    "Explanation": "labelwise.explanations",
     "GrowingConfig": "labelwise.config",
     "IndexConfig": "labelwise.config",
     "LabelwiseError": "labelwise.errors",
-    "LinearTree": "labelwise.model",
+    "LinearTree": "labelwise.models.linear_tree",
     "LinearTreeConfig": "labelwise.config",
     "MatcherConfig": "labelwise.config",
     "MissingExtraError": "labelwise.errors",
-    "Neighbours": "labelwise.explain",
-    "NewLabel": "labelwise.growing",
+    "Neighbours": "labelwise.explanations",
+    "NewLabel": "labelwise.incremental",
     "Predictions": "labelwise.predictions",
     "RankerConfig": "labelwise.config",
     "ReadOptions": "labelwise.data",
-    "RunDirectory": "labelwise.run",
+    "RunDirectory": "labelwise.storage.run_directory",
     "StorageError": "labelwise.errors",
     "Tfidf": "labelwise.features.tfidf",
     "TfidfConfig": "labelwise.config",
-    "TokenStore": "labelwise.features.tokens",
+    "TokenStore": "labelwise.features.token_store",
     "UsageError": "labelwise.errors",
-    "XTransformer": "labelwise.transformer",
+    "XTransformer": "labelwise.models.xtransformer",
     "XTransformerConfig": "labelwise.config",
-    "add_labels": "labelwise.growing",
+    "add_labels": "labelwise.incremental",
     "calibration_error": "labelwise.metrics",
     "compare": "labelwise.metrics",
     "convert": "labelwise.data",
     "coverage_at_k": "labelwise.metrics",
     "describe": "labelwise.data",
     "evaluate": "labelwise.metrics",
-    "from_pretrained": "labelwise.hub",
-    "explain": "labelwise.explain",
-    "generate_shop": "labelwise.data.shop",
+    "from_pretrained": "labelwise.integrations.hub",
+    "explain": "labelwise.explanations",
+    "generate_shop": "labelwise.datasets.shop",
     "inverse_propensity": "labelwise.metrics",
-    "keep_documents": "labelwise.growing",
+    "keep_documents": "labelwise.incremental",
     "load_dataset": "labelwise.data",
-    "load_model": "labelwise.base",
-    "load_preset": "labelwise.presets",
+    "load_model": "labelwise.models.base",
+    "load_preset": "labelwise.config.presets",
     "load_splits": "labelwise.data",
     "macro_f1": "labelwise.metrics",
     "micro_f1": "labelwise.metrics",
@@ -128,10 +128,10 @@ _HOMES = {
     "read_predictions": "labelwise.predictions",
     "recall_at_k": "labelwise.metrics",
     "reliability_curve": "labelwise.metrics",
-    "remove_labels": "labelwise.growing",
+    "remove_labels": "labelwise.incremental",
     "split_validation": "labelwise.data",
-    "update": "labelwise.growing",
-    "write_shop": "labelwise.data.shop",
+    "update": "labelwise.incremental",
+    "write_shop": "labelwise.datasets.shop",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -6,7 +6,7 @@ import pytest
 
 from labelwise import convert, generate_shop, write_shop
 from labelwise.cli import main
-from labelwise.model import LinearTree
+from labelwise.models.linear_tree import LinearTree
 from tests.features.tiny import write_model
 
 

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from labelwise import load_model
-from labelwise.ensemble import Ensemble
-from labelwise.model import LinearTree
-from labelwise.transformer import XTransformer
+from labelwise.models.ensemble import Ensemble
+from labelwise.models.linear_tree import LinearTree
+from labelwise.models.xtransformer import XTransformer
 from tests.features.tiny import write_model
 
 LISTS = ("--label-embedding", "pifa-tfidf,text-emb")

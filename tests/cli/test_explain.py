@@ -6,7 +6,7 @@ import json
 import pytest
 
 from labelwise import Explanation, load_model
-from labelwise.explain import explain
+from labelwise.explanations import explain
 
 TEXT = "a mirror for the bathroom"
 

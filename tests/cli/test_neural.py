@@ -7,11 +7,12 @@ import sys
 
 import pytest
 
-from labelwise import auto, load_model
-from labelwise.auto import Machine
+from labelwise import load_model
+from labelwise import tuning as auto
 from labelwise.cli import main
 from labelwise.errors import MissingExtraError
-from labelwise.transformer import XTransformer
+from labelwise.models.xtransformer import XTransformer
+from labelwise.tuning import Machine
 
 GB = 10**9
 

@@ -9,7 +9,7 @@ import pytest
 from labelwise import load_dataset, read_predictions
 from labelwise.cli import predict as module
 from labelwise.cli.predict import readable
-from labelwise.model import LinearTree
+from labelwise.models.linear_tree import LinearTree
 
 TEXTS = ["a mirror for the bathroom", "", "läufer schuhe size 9"]
 

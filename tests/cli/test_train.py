@@ -7,8 +7,8 @@ import pytest
 
 from labelwise import load_dataset, load_splits, split_validation
 from labelwise.cli import train as module
-from labelwise.model import LinearTree
-from labelwise.presets import load_preset
+from labelwise.config.presets import load_preset
+from labelwise.models.linear_tree import LinearTree
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 from labelwise import Dataset, LinearTree, LinearTreeConfig, Predictions
+from labelwise.data.targets import targets
 from labelwise.errors import DataError, MissingExtraError, UsageError
 from labelwise.features.tfidf import Tfidf
-from labelwise.fitting.source import check_texts
-from labelwise.targets import targets
+from labelwise.models.fitting.source import check_texts
 
 COLUMNS = {
     "title": ["red apple", "red rose", "green apple"],

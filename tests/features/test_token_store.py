@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from labelwise import TokenStore
 from labelwise.errors import DataError, StorageError, UsageError
-from labelwise.features import tokens
+from labelwise.features import token_store as tokens
 from tests.features.tiny import WORDS, make_tokenizer
 
 TEXTS = ["the law of fishing quotas", "", "a shoe", "cheap " * 500]

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from labelwise import LinearTree
 from labelwise.config import LinearTreeConfig, XTransformerConfig
+from labelwise.config.presets import load_preset
 from labelwise.errors import StorageError, UsageError
 from labelwise.integrations.subjects import (
     Documents,
@@ -21,7 +22,6 @@ from labelwise.integrations.subjects import (
     subject_numbers,
     threads,
 )
-from labelwise.presets import load_preset
 
 
 @dataclass

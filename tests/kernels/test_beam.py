@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from numba import njit
 
 from labelwise.kernels import beam as kernels
-from labelwise.rank.weights import LevelWeights, PrunedBlock
+from labelwise.rank.sparse_weights import LevelWeights, PrunedBlock
 from tests.reference import beam as reference
 from tests.reference.weights import level_matrix
 

@@ -7,10 +7,10 @@ from torch import nn
 
 from labelwise.config import EncoderConfig, MatcherConfig
 from labelwise.features.encoder import Encoder
-from labelwise.match.batches import Batch
-from labelwise.match.corpus import Corpus
-from labelwise.match.matcher import Documents
+from labelwise.match.finetuned import Documents
 from labelwise.match.network import Network, constant_loss
+from labelwise.match.training.batches import Batch
+from labelwise.match.training.device_data import Corpus
 from tests.features.tiny import WORDS
 
 SIGNAL = ("law", "fishing", "quotas", "northern", "waters", "cheap")
@@ -89,7 +89,7 @@ def problem(folder, *, n_docs=96, dropout=0.0, pack=False, seed=0, pooling="mean
 
 def recall_of(network, corpus):
     """The share of true clusters whose score is above all others', in percent."""
-    from labelwise.match.batches import Shape
+    from labelwise.match.training.batches import Shape
 
     network.eval()
     with torch.no_grad():
@@ -105,7 +105,7 @@ def weights_of(network):
 
 
 def batch_of(corpus, rows, packed=False):
-    from labelwise.match.batches import Shape
+    from labelwise.match.training.batches import Shape
 
     shape = Shape("packed", 512, 64) if packed else Shape("padded", corpus.longest)
     return Batch(shape, np.asarray(rows))

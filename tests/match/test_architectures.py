@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from labelwise.match.batches import Shape
-from labelwise.match.corpus import Corpus
-from labelwise.match.matcher import Matcher
+from labelwise.match.finetuned import Matcher
+from labelwise.match.training.batches import Shape
+from labelwise.match.training.device_data import Corpus
 from tests.features.tiny import ARCHITECTURES, write_model
 from tests.match.planted import N_CLUSTERS, documents_of, encoder_of, planted, settings, weights_of
 

@@ -6,12 +6,12 @@ import scipy.sparse as sp
 
 from labelwise.config import MatcherConfig, RankerConfig
 from labelwise.errors import StorageError
-from labelwise.features.tokens import TokenStore
+from labelwise.features.token_store import TokenStore
 from labelwise.match.documents import Documents
 from labelwise.match.exported import ExportedMatcher
-from labelwise.match.head import Head, History
-from labelwise.match.joint import GroupMatcher
-from labelwise.match.start import LinearMatcher
+from labelwise.match.heads import Head, History
+from labelwise.match.linear import LinearMatcher
+from labelwise.match.shared import GroupMatcher
 
 GROUPS = [5, 3]
 

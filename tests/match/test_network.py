@@ -6,8 +6,8 @@ import scipy.optimize
 import scipy.sparse as sp
 import torch
 
+from labelwise.match.linear import LinearMatcher
 from labelwise.match.network import Network, constant_loss, document_losses
-from labelwise.match.start import LinearMatcher
 from tests.match.planted import bag_of_words, encoder_of, planted
 
 KINDS = ("squared-hinge", "hinge", "bce")

@@ -228,7 +228,7 @@ def test_ten_thousand_labels_stay_below_two_megabytes(tmp_path):
 
 
 def test_an_ensemble_shows_its_first_member(shop, model, run_dir, tmp_path):
-    ensemble = pytest.importorskip("labelwise.ensemble")
+    ensemble = pytest.importorskip("labelwise.models.ensemble")
     both = ensemble.Ensemble.of([model, model], validation=shop["test"])
     page = read(write_report(run_dir, tmp_path / "a.html", model=both, data=shop, bootstrap=0))
     assert "The tree of the first of 2 models." in page.text("tree")

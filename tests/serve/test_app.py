@@ -296,7 +296,7 @@ def test_explanations_come_with_the_suggestions(client, monkeypatch):
         return [Told(text, label) for label, _ in model.predict([text], top_k=top_k)[0]]
 
     monkeypatch.setattr("labelwise.serve.suggest.can_explain", lambda: True)
-    monkeypatch.setattr("labelwise.serve.models.explainer", lambda: explain)
+    monkeypatch.setattr("labelwise.serve.model_pool.explainer", lambda: explain)
     results = client.suggest(texts=["a", "b"], explain=True, top_k=2).json()["results"]
     assert [one["explanations"] for one in results] == [
         [{"label": label, "text": text} for label, _ in pairs(one)] for text, one in zip("ab", results, strict=True)
@@ -312,7 +312,7 @@ def test_explanations_come_with_the_suggestions(client, monkeypatch):
 
 
 def test_the_explanations_of_this_labelwise(client):
-    pytest.importorskip("labelwise.explain")
+    pytest.importorskip("labelwise.explanations")
     (result,) = client.suggest(text=TEXTS[0], explain=True, top_k=3).json()["results"]
     told = [(one["label"], pytest.approx(one["probability"], rel=1e-5)) for one in result["explanations"]]
     assert pairs(result) == told

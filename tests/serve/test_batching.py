@@ -8,7 +8,7 @@ import pytest
 
 from labelwise.serve.batching import Batcher
 from labelwise.serve.limits import Limits
-from labelwise.serve.metrics import Metrics
+from labelwise.serve.prometheus import Metrics
 from labelwise.serve.refusal import Refusal
 
 PLAIN = (5, False)

@@ -16,7 +16,7 @@ import uvicorn
 from playwright import sync_api as api
 
 from labelwise import load_model
-from labelwise.explain import explain
+from labelwise.explanations import explain
 from labelwise.serve.app import Application, Setup
 from labelwise.serve.keys import make_key
 from labelwise.serve.limits import Limits

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from labelwise import generate_shop, load_model, load_preset
-from labelwise.transformer import XTransformer
+from labelwise.models.xtransformer import XTransformer
 from tests.features.tiny import write_model
 from tests.serve.test_app import TEXTS, pairs
 

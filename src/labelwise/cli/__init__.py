@@ -28,12 +28,12 @@ COMMANDS = {
     "compare": ("labelwise.cli.compare:Compare", "Train several systems and compare accuracy, time, memory and size."),
     "report": ("labelwise.cli.report:Report", "Write one HTML page about a run: tree, curves, figures, examples."),
     "serve": ("labelwise.cli.serve:Serve", "Answer requests for labels over HTTP, many at a time."),
-    "add-labels": ("labelwise.cli.growing:AddLabels", "Teach a model new labels, by examples or by their text."),
-    "remove-labels": ("labelwise.cli.growing:RemoveLabels", "Take labels out of a model, or list those added."),
-    "update": ("labelwise.cli.growing:Update", "Teach a model further documents, without training anew."),
+    "add-labels": ("labelwise.cli.labels:AddLabels", "Teach a model new labels, by examples or by their text."),
+    "remove-labels": ("labelwise.cli.labels:RemoveLabels", "Take labels out of a model, or list those added."),
+    "update": ("labelwise.cli.labels:Update", "Teach a model further documents, without training anew."),
     "export": ("labelwise.cli.export:Export", "Write a copy of a model that is smaller and faster on CPUs."),
     "runs": ("labelwise.cli.runs:Runs", "List a run directory's results with sizes and times, or prune it."),
-    "import-pecos": ("labelwise.cli.pecos:ImportPecos", "Make a labelwise model of a PECOS XR-Linear model."),
+    "import-pecos": ("labelwise.cli.import_pecos:ImportPecos", "Make a labelwise model of a PECOS XR-Linear model."),
     "demo": ("labelwise.cli.demo:Demo", "See it work, end to end, on generated data."),
 }
 

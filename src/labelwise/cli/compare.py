@@ -14,14 +14,14 @@ from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
+from labelwise.comparison.contest import Contest, Rules, prediction_files, run_contest
+from labelwise.comparison.system import parse_systems
+from labelwise.comparison.tables import contest_markdown, contest_table, tests_table
+from labelwise.comparison.worker import Source
 from labelwise.data import Format, ReadOptions
 from labelwise.errors import LabelwiseError, MissingExtraError, UsageError
 from labelwise.metrics import Family
-from labelwise.metrics.judge import check_ks
-from labelwise.systems.contest import Contest, Rules, prediction_files, run_contest
-from labelwise.systems.system import parse_systems
-from labelwise.systems.tables import contest_markdown, contest_table, tests_table
-from labelwise.systems.worker import Source
+from labelwise.metrics.relevance import check_ks
 
 AS_PRESET = "(default: as the preset says)"
 
@@ -117,7 +117,7 @@ class Compare(Command):
 def draw(contest: Contest, folder: Path) -> list[str]:
     """Both pictures of a contest; gives the names of the files."""
     from labelwise.metrics.buckets import describe_bucket
-    from labelwise.report.comparison import Point, plot_frequency, plot_time
+    from labelwise.report.comparison_page import Point, plot_frequency, plot_time
 
     judged = {entry.name: entry for entry in contest.entries if entry.evaluation is not None}
     if not judged:

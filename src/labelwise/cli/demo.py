@@ -15,18 +15,18 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
-from labelwise.base import Model
 from labelwise.cli.command import Command
 from labelwise.cli.predict import readable
 from labelwise.cli.show import Show
+from labelwise.config.presets import load_linear_preset, load_preset
 from labelwise.data import Dataset, describe, load_splits, split_validation, statistics_table
-from labelwise.data.shop import write_shop
 from labelwise.data.stats import label_counts
+from labelwise.datasets.shop import write_shop
 from labelwise.errors import DataError, MissingExtraError, UsageError
 from labelwise.metrics import Evaluation, evaluate
-from labelwise.model import LinearTree
+from labelwise.models.base import Model
+from labelwise.models.linear_tree import LinearTree
 from labelwise.predictions import Predictions
-from labelwise.presets import load_linear_preset, load_preset
 
 FINE_TUNING: dict[str, Any] = {
     "encoder": {"max_length": 32},
@@ -137,7 +137,7 @@ class Demo(Command):
         """The full X-Transformer on the same products; None, and what to install, where there is no encoder."""
         try:
             from labelwise.features.pretrained import find_encoder
-            from labelwise.transformer import XTransformer
+            from labelwise.models.xtransformer import XTransformer
 
             find_encoder(self.encoder)
         except (MissingExtraError, UsageError) as error:

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from labelwise.base import CALIBRATED_ON, load_model
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_splits
 from labelwise.errors import DataError
 from labelwise.metrics import Evaluation, Family, calibration_error, compare, evaluate
+from labelwise.models.base import CALIBRATED_ON, load_model
 from labelwise.predictions import read_predictions
 
 

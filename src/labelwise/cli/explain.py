@@ -10,12 +10,12 @@ from typing import Annotated
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from labelwise.base import load_model
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data import Format, ReadOptions, load_dataset
 from labelwise.errors import DataError, UsageError
-from labelwise.explain import explain
+from labelwise.explanations import explain
+from labelwise.models.base import load_model
 from labelwise.storage import to_json
 
 

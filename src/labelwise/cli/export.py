@@ -37,7 +37,7 @@ class Export(Command):
 
     def run(self, out: Console, show: Show) -> None:
         """Export, and tell the sizes."""
-        from labelwise.export import export_model
+        from labelwise.integrations.onnx_export import export_model
 
         if self.destination.exists() and not self.overwrite:
             raise UsageError(f"{self.destination} exists already; choose another place, or pass --overwrite")

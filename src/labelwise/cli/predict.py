@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from labelwise.base import Model, load_model
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data import Format, ReadOptions, load_dataset
@@ -21,8 +20,9 @@ from labelwise.data.detect import looks_like
 from labelwise.data.files import plain_name, read_lines
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
+from labelwise.models.base import Model, load_model
 from labelwise.predictions import Predictions
-from labelwise.predictions.files import SUFFIXES, format_of
+from labelwise.predictions.writing import SUFFIXES, format_of
 from labelwise.storage import to_json
 from labelwise.types import Csr
 

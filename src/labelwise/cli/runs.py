@@ -13,7 +13,7 @@ from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
-from labelwise.run import RunDirectory
+from labelwise.storage.run_directory import RunDirectory
 
 
 @dataclass(frozen=True, kw_only=True)

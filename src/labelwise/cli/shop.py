@@ -11,7 +11,7 @@ from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
-from labelwise.data.shop import write_shop
+from labelwise.datasets.shop import write_shop
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,13 +12,13 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
-from labelwise.cli.members import LINEAR_ONLY, NEURAL_ONLY, asked_for, ensemble_of, plan
 from labelwise.cli.show import Show
+from labelwise.cli.train_members import LINEAR_ONLY, NEURAL_ONLY, asked_for, ensemble_of, plan
 from labelwise.config import LinearTreeConfig, Rule, XTransformerConfig
+from labelwise.config.presets import Config, changed
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset
 from labelwise.data.detect import open_source
 from labelwise.errors import DataError, LabelwiseError, StorageError, UsageError
-from labelwise.presets import Config, changed
 from labelwise.storage import read_description
 
 AS_PRESET = "(default: as the preset says)"
@@ -140,7 +140,7 @@ class Train(Command):
             raise DataError("--opening reads texts, and these data have only features; leave it out", path=self.data)
         if self.dry_run or not (neural or first_process()):
             return
-        from labelwise.cli.fitting import fit_ensemble, fit_linear, fit_transformer
+        from labelwise.cli.train_run import fit_ensemble, fit_linear, fit_transformer
 
         preset, config = members[0]
         if len(members) > 1:
@@ -195,7 +195,7 @@ class Train(Command):
 
     def _choose(self, train: Dataset, show: Show) -> tuple[str, Config]:
         """Settings for these data on this machine, told before the work begins."""
-        from labelwise.auto import Machine, Sizes, choose, estimate
+        from labelwise.tuning import Machine, Sizes, choose, estimate
 
         machine, sizes = Machine.here(self.device, threads=self.threads), Sizes.of(train)
         encoder: dict[str, Any] = {} if self.encoder is None else {"encoder": self.encoder}
@@ -206,7 +206,7 @@ class Train(Command):
         return f"auto: {choice.preset}", config
 
     def _plan(self, members: list[tuple[str, Config]], train: Dataset, show: Show) -> None:
-        from labelwise.auto import Machine, Sizes, describe_plan
+        from labelwise.tuning import Machine, Sizes, describe_plan
 
         machine, sizes = Machine.here(self.device, threads=self.threads), Sizes.of(train)
         if len(members) > 1:

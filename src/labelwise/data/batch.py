@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from labelwise.data.names import read_label_texts, unused_name
+from labelwise.data.label_names import read_label_texts, unused_name
 from labelwise.data.options import BadRows
 from labelwise.types import Csr, Ints
 

@@ -12,8 +12,7 @@ from labelwise.data.archive import COMPRESSIONS, WriteCompression, open_writer
 from labelwise.data.batch import Batch, Source
 from labelwise.data.detect import FORMATS, Format, open_source
 from labelwise.data.files import plain_name
-from labelwise.data.options import BadRows, ReadOptions
-from labelwise.data.write import (
+from labelwise.data.formats.writers import (
     AnnifWriter,
     JsonlWriter,
     ParquetWriter,
@@ -22,6 +21,7 @@ from labelwise.data.write import (
     TableWriter,
     Writer,
 )
+from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
 from labelwise.storage import atomic_folder

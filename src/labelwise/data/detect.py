@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, get_args
 
 from labelwise.data.batch import Source
 from labelwise.data.files import plain_name, read_blocks
-from labelwise.data.names import find_beside
+from labelwise.data.label_names import find_beside
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError, UsageError
 
@@ -89,7 +89,7 @@ def _by_format(folder: Path, wanted: Format | None, options: ReadOptions) -> dic
 
 def _folder_source(folder: Path, kind: Format, files: dict[str, Path], options: ReadOptions) -> Source | None:
     if kind == "pecos":
-        from labelwise.data.pecos import PecosSource, find_pecos
+        from labelwise.data.formats.pecos import PecosSource, find_pecos
 
         found = find_pecos(folder)
         return PecosSource(path=folder, files=found, options=options) if found else None
@@ -100,7 +100,7 @@ def _folder_source(folder: Path, kind: Format, files: dict[str, Path], options: 
 
 def _xc_family(folder: Path, options: ReadOptions) -> Source | None:
     """The repository's raw texts in JSON, or its matrices in files of their own."""
-    from labelwise.data.xc import FamilyFiles, FamilySource, RawSource
+    from labelwise.data.formats.xc import FamilyFiles, FamilySource, RawSource
 
     tags = {"train": "trn", "validation": "val", "test": "tst"}
     raw = {split: path for split, tag in tags.items() if (path := find_beside(folder, f"{tag}.json"))}
@@ -136,18 +136,18 @@ def _file_source(path: Path, kind: Format | None, options: ReadOptions) -> Sourc
 
 def _source(path: Path, kind: Format, files: dict[str, Path], beside: Path | None, options: ReadOptions) -> Source:
     if kind == "xc":
-        from labelwise.data.xc import HeaderSource
+        from labelwise.data.formats.xc import HeaderSource
 
         return HeaderSource(path=path, files=files, options=options, beside=beside)
     if kind == "libsvm":
-        from labelwise.data.libsvm import LibsvmSource
+        from labelwise.data.formats.libsvm import LibsvmSource
 
         return LibsvmSource(path=path, files=files, options=options, beside=beside)
     if kind == "annif":
-        from labelwise.data.annif import AnnifSource
+        from labelwise.data.formats.annif import AnnifSource
 
         return AnnifSource(path=path, files=files, options=options, beside=beside)
-    from labelwise.data.records import RecordSource
+    from labelwise.data.formats.records import RecordSource
 
     if kind == "pecos":
         raise UsageError("the pecos format is a folder, not a file")

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from labelwise.data.batch import Vocabulary, label_matrix
 from labelwise.data.builder import RecordBuilder
 from labelwise.data.dataset import Dataset
+from labelwise.data.formats.records import ROWS_TO_GUESS, guess_separator
 from labelwise.data.options import REASONS_KEPT, BadRows, ReadOptions
-from labelwise.data.records import ROWS_TO_GUESS, guess_separator
 from labelwise.errors import DataError, UsageError
 from labelwise.types import OnEvent
 

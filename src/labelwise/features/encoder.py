@@ -16,7 +16,7 @@ from labelwise import __version__, storage
 from labelwise.config import EncoderConfig
 from labelwise.errors import UsageError, need
 from labelwise.events import Task
-from labelwise.features.folder import (
+from labelwise.features.encoder_folder import (
     DESCRIPTION,
     Pooling,
     check_files,
@@ -27,7 +27,7 @@ from labelwise.features.folder import (
 )
 from labelwise.features.pooling import pool
 from labelwise.features.pretrained import find_encoder, quiet
-from labelwise.features.tokens import TokenStore, batches
+from labelwise.features.token_store import TokenStore, batches
 from labelwise.types import OnEvent
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Encoder:
             raise UsageError(f"max_length is {config.max_length}; it must be at least 4, since special tokens count")
         folder = find_encoder(config.name)
         if is_exported(folder):
-            from labelwise.features.onnx import OnnxEncoder
+            from labelwise.features.onnx_encoder import OnnxEncoder
 
             return OnnxEncoder.load(config)  # type: ignore[return-value]  # used like one, but for training
         check_files(folder)

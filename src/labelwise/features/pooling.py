@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from labelwise.errors import UsageError, need
-from labelwise.features.folder import Pooling
+from labelwise.features.encoder_folder import Pooling
 
 if TYPE_CHECKING:
     import torch

@@ -239,7 +239,7 @@ class Tfidf:
     @classmethod
     def from_sklearn(cls, vectorizer: Any, *, threads: int | None = None) -> Self:
         """A fast twin of a fitted scikit-learn CountVectorizer or TfidfVectorizer, columns in its order."""
-        from labelwise.features.adopt import translate
+        from labelwise.features.sklearn_import import translate
 
         config, vocabulary, idf = translate(vectorizer, threads)
         self = cls(config)

@@ -1,7 +1,7 @@
 """Stage one: what each label looks like (`embed`), and the tree of clusters above the labels (`cluster`, `tree`)."""
 
-from labelwise.index.cluster import build_tree, choose_n_clusters
-from labelwise.index.embed import embed_labels
+from labelwise.index.build import build_tree, choose_n_clusters
+from labelwise.index.label_embedding import embed_labels
 from labelwise.index.tree import Tree
 
 __all__ = ["Tree", "build_tree", "choose_n_clusters", "embed_labels"]

@@ -16,8 +16,8 @@ A project:
     limit=100
 
 preset
-    A name of `labelwise.presets.preset_names`, `auto`, or a TOML file. Annif 1.4 pins a huggingface-hub that current
-    transformers refuse, so presets with an encoder want an environment in which somebody has overruled that.
+    A name of `labelwise.config.presets.preset_names`, `auto`, or a TOML file. Annif 1.4 pins a huggingface-hub that
+    current transformers refuse, so presets with an encoder want an environment in which somebody has overruled that.
 hold_out
     Share of the training documents that probabilities are learnt from; the model itself is then trained on all. Without
     (0), or where that are fewer than 50 documents, scores lie between 0 and 1 but are no probabilities.
@@ -48,10 +48,10 @@ import numpy as np
 import numpy.typing as npt
 from filelock import FileLock
 
-from labelwise.base import Model, load_model
 from labelwise.config import LinearTreeConfig
 from labelwise.errors import LabelwiseError, MissingExtraError, UsageError, need
 from labelwise.integrations import subjects
+from labelwise.models.base import Model, load_model
 
 need("annif", extra="annif", purpose="Annif projects")
 

@@ -16,17 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.config import LinearTreeConfig, RankerConfig
-from labelwise.data.pecos import load_npz
+from labelwise.data.formats.pecos import load_npz
+from labelwise.data.targets import distinct
 from labelwise.errors import DataError, StorageError
 from labelwise.events import Task
 from labelwise.features.tfidf import Tfidf
 from labelwise.index.tree import Tree
-from labelwise.model import LinearTree
-from labelwise.rank.predict import Combine
+from labelwise.models.linear_tree import LinearTree
+from labelwise.rank.search import Combine
+from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.rank.tree import TrainedTree
-from labelwise.rank.weights import LevelWeights
 from labelwise.storage import read_json
-from labelwise.targets import distinct
 from labelwise.types import Csr, OnEvent
 
 log = logging.getLogger(__name__)

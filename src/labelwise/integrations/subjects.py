@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise import storage
-from labelwise.base import Model
 from labelwise.config import LinearTreeConfig
+from labelwise.config.presets import AUTO, DEFAULT, Config, changed, load_preset
 from labelwise.data import Dataset
+from labelwise.data.targets import targets
 from labelwise.errors import StorageError, UsageError
-from labelwise.estimators.answers import bounded
-from labelwise.presets import AUTO, DEFAULT, Config, changed, load_preset
-from labelwise.targets import targets
+from labelwise.models.base import Model
+from labelwise.models.holdout import fit_calibrated
+from labelwise.sklearn.answers import bounded
 from labelwise.types import Csr, OnEvent
-from labelwise.validation import fit_calibrated
 
 OF_ANNIF = frozenset(
     {"name", "language", "backend", "vocab", "analyzer", "transform", "limit", "access", "allow_learn"}
@@ -92,7 +92,7 @@ def configured(params: Mapping[str, Any], train: Dataset, jobs: int = 0) -> tupl
     preset, cores = str(params.get("preset", DEFAULT)), threads(params)
     cores = jobs or cores
     if preset == AUTO:
-        from labelwise.auto import choose
+        from labelwise.tuning import choose
 
         config = choose(train, threads=cores).config
     else:
@@ -155,7 +155,7 @@ def fit(config: Config, train: Dataset, *, hold_out: float, on_event: OnEvent | 
     """A model of the kind that the configuration is for, calibrated on documents held out if there are enough."""
     if isinstance(config, LinearTreeConfig):
         return fit_calibrated(config, train, hold_out=hold_out, on_event=on_event)
-    from labelwise.transformer import XTransformer
+    from labelwise.models.xtransformer import XTransformer
 
     assert train.texts is not None
     return XTransformer(config).fit(

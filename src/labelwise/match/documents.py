@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from labelwise.features.tokens import TokenStore
+from labelwise.features.token_store import TokenStore
 from labelwise.types import Csr
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise import storage
-from labelwise.features.folder import TextEncoder, load_encoder
-from labelwise.index.embed import unit_rows
+from labelwise.features.encoder_folder import TextEncoder, load_encoder
+from labelwise.index.label_embedding import unit_rows
 from labelwise.match.documents import Documents
-from labelwise.match.head import Head, History, LabelHead, as_rows
-from labelwise.match.start import SCORES_PER_BLOCK
+from labelwise.match.heads import Head, History, LabelHead, as_rows
+from labelwise.match.linear import SCORES_PER_BLOCK
 from labelwise.types import Csr, OnEvent
 
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from labelwise import storage
 from labelwise.config import RankerConfig
 from labelwise.errors import StorageError
-from labelwise.features.folder import TextEncoder, load_encoder
-from labelwise.index.embed import unit_rows
+from labelwise.features.encoder_folder import TextEncoder, load_encoder
+from labelwise.index.label_embedding import unit_rows
 from labelwise.match.documents import Documents
-from labelwise.match.start import LinearMatcher
-from labelwise.rank.weights import LevelWeights
+from labelwise.match.linear import LinearMatcher
+from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.types import Csr, Floats, OnEvent
 
 KIND = "frozen matcher"

@@ -44,9 +44,9 @@ bins: 0 is perfect, and the more bins, the more chance alone adds.
 
 from labelwise.metrics.buckets import BUCKETS
 from labelwise.metrics.calibration import calibration_error, reliability_curve
-from labelwise.metrics.comparison import Comparison, compare
 from labelwise.metrics.evaluation import Bucket, Evaluation, Score, evaluate
 from labelwise.metrics.intervals import Difference
+from labelwise.metrics.paired import Comparison, compare
 from labelwise.metrics.propensity import FAMILIES, Family, inverse_propensity
 from labelwise.metrics.scores import (
     coverage_at_k,

@@ -5,7 +5,7 @@ from operator import index
 import numpy as np
 
 from labelwise.errors import DataError, UsageError
-from labelwise.metrics.judge import Scored, judge
+from labelwise.metrics.relevance import Scored, judge
 from labelwise.types import Csr, Floats, Ints
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from labelwise.errors import DataError, UsageError
 from labelwise.metrics.buckets import BUCKETS, assign_buckets, check_buckets
 from labelwise.metrics.intervals import Contributions, Key, bootstrap_intervals, collect
-from labelwise.metrics.judge import Judged, Scored, check_ks, count_labels, judge
 from labelwise.metrics.propensity import Family, family_constants, inverse_propensity
+from labelwise.metrics.relevance import Judged, Scored, check_ks, count_labels, judge
 from labelwise.metrics.tally import METRICS, RATIOS, Ratio, count_by_label, tally
 from labelwise.storage import write_json
 from labelwise.types import Csr, Floats, Ints

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelwise.errors import UsageError
-from labelwise.metrics.judge import count_labels
+from labelwise.metrics.relevance import count_labels
 from labelwise.types import Csr, Floats, Ints
 
 Family: TypeAlias = Literal["default", "wikipedia", "amazon"]

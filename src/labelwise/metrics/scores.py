@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from labelwise.metrics.judge import Judged, Scored, check_k, judge
+from labelwise.metrics.relevance import Judged, Scored, check_k, judge
 from labelwise.metrics.tally import RATIOS, check_weights, count_by_label, percent, tally
 from labelwise.types import Csr, Floats
 

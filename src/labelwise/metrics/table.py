@@ -6,8 +6,8 @@ from math import isnan
 from rich.table import Table
 
 from labelwise.metrics.buckets import describe_bucket
-from labelwise.metrics.comparison import Comparison
 from labelwise.metrics.evaluation import Evaluation, Score
+from labelwise.metrics.paired import Comparison
 from labelwise.metrics.tally import METRICS
 
 IN_BUCKETS = ("P", "R", "nDCG", "PSP", "macro-F1", "coverage")

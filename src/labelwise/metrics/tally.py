@@ -17,7 +17,7 @@ from labelwise.kernels.metrics import (
     gather_best,
     gather_gains,
 )
-from labelwise.metrics.judge import Judged
+from labelwise.metrics.relevance import Judged
 from labelwise.types import Floats, Ints
 
 Ratio: TypeAlias = tuple[Floats, Floats]

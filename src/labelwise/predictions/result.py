@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelwise.errors import DataError, MissingExtraError, UsageError
-from labelwise.predictions.files import write_rows
 from labelwise.predictions.ranking import keep_best, rank_all
+from labelwise.predictions.writing import write_rows
 from labelwise.types import Csr
 
 

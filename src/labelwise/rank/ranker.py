@@ -14,13 +14,13 @@ from labelwise import storage
 from labelwise.config import RankerConfig
 from labelwise.errors import StorageError, UsageError
 from labelwise.events import Task
-from labelwise.index.embed import unit_rows
+from labelwise.index.label_embedding import unit_rows
 from labelwise.metrics import precision_at_k
 from labelwise.rank.features import Features
-from labelwise.rank.packed import unpack
-from labelwise.rank.predict import BeamSearch, Combine, Shortlist
+from labelwise.rank.quantized import unpack
+from labelwise.rank.search import BeamSearch, Combine, Shortlist
+from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.rank.tree import train_level, train_level_twice
-from labelwise.rank.weights import LevelWeights
 from labelwise.types import Csr, Floats, Ints, OnEvent
 
 KIND = "ranker"

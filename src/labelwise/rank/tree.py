@@ -12,17 +12,17 @@ import scipy.sparse as sp
 
 from labelwise import storage
 from labelwise.config import LinearTreeConfig, RankerConfig
-from labelwise.engine.memory import release
+from labelwise.engine.allocator import release
 from labelwise.errors import StorageError
-from labelwise.index.embed import embed_labels
+from labelwise.index.label_embedding import embed_labels
 from labelwise.index.tree import Tree
 from labelwise.rank.features import Features
-from labelwise.rank.linear import LevelTrainer
+from labelwise.rank.level_trainer import LevelTrainer
+from labelwise.rank.nearest import NearestLabels, NeighbourSearch
 from labelwise.rank.negatives import both, matcher_aware, teacher_forcing
-from labelwise.rank.neighbours import NearestLabels, NeighbourSearch
-from labelwise.rank.packed import unpack
-from labelwise.rank.predict import BeamSearch
-from labelwise.rank.weights import LevelWeights
+from labelwise.rank.quantized import unpack
+from labelwise.rank.search import BeamSearch
+from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.types import Csr, OnEvent
 
 KIND = "linear tree levels"

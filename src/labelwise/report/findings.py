@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelwise.base import CALIBRATED_ON, Model
 from labelwise.data import Dataset
 from labelwise.events import Task
 from labelwise.metrics import Evaluation, calibration_error, evaluate, reliability_curve
-from labelwise.metrics.judge import Judged, judge
+from labelwise.metrics.relevance import Judged, judge
 from labelwise.metrics.tally import count_by_label
+from labelwise.models.base import CALIBRATED_ON, Model
 from labelwise.predictions import Predictions
 from labelwise.types import Floats, Ints, OnEvent
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from labelwise.card import HELD_OUT
 from labelwise.metrics import BUCKETS, Score
 from labelwise.metrics.buckets import describe_bucket
 from labelwise.metrics.tally import METRICS
+from labelwise.models.card import HELD_OUT
 from labelwise.report.chart import Chart, Scale, figure
 from labelwise.report.findings import BINS, KS, LEAST_SUPPORT, SHOWN, Example, Findings, LabelScore
 from labelwise.report.html import Html, join, paragraph, section, short, table, tag

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from labelwise.errors import UsageError
-from labelwise.run import RunDirectory, StageRecord
+from labelwise.storage.run_directory import RunDirectory, StageRecord
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from labelwise.errors import UsageError, need
 from labelwise.metrics.calibration import calibration_error, reliability_curve
-from labelwise.metrics.judge import Scored
+from labelwise.metrics.relevance import Scored
 from labelwise.types import Csr, Floats, Ints
 
 # Two of Okabe and Ito's colours, told apart by people with any kind of colour vision; greys for the rest.

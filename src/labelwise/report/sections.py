@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from labelwise.base import Model
 from labelwise.data import Dataset
 from labelwise.data.stats import HEAD_DOCUMENTS, describe, label_counts
+from labelwise.models.base import Model
 from labelwise.report.chart import Chart, Point, Scale, figure
 from labelwise.report.clusters import Picture
 from labelwise.report.html import Child, Html, data, facts, join, paragraph, section, table, tag

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from labelwise import __version__
-from labelwise.base import Model, load_model
 from labelwise.data import Dataset, load_splits
 from labelwise.errors import DataError, UsageError
+from labelwise.models.base import Model, load_model
 from labelwise.report.clusters import Picture, draw_tree
 from labelwise.report.findings import Findings, examine
 from labelwise.report.html import Html, join, tag

@@ -18,12 +18,12 @@ from starlette.middleware.cors import CORSMiddleware
 from labelwise import __version__
 from labelwise.serve.gate import Gate
 from labelwise.serve.keys import Keyring
-from labelwise.serve.labels import Match
+from labelwise.serve.label_search import Match
 from labelwise.serve.limits import Limits
 from labelwise.serve.logs import Log
-from labelwise.serve.metrics import Metrics
-from labelwise.serve.models import Models, Served
+from labelwise.serve.model_pool import Models, Served
 from labelwise.serve.page import add_page
+from labelwise.serve.prometheus import Metrics
 from labelwise.serve.refusal import Refusal, error_body, overloaded
 from labelwise.serve.schema import (
     ErrorAnswer,

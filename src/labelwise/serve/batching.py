@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from labelwise.serve.limits import Limits
-from labelwise.serve.metrics import Metrics
+from labelwise.serve.prometheus import Metrics
 from labelwise.serve.refusal import overloaded
 
 Kind: TypeAlias = tuple[int, int]

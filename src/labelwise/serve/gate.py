@@ -10,8 +10,8 @@ from typing import Any
 
 from labelwise.serve.keys import Key, Keyring
 from labelwise.serve.logs import Log
-from labelwise.serve.metrics import Metrics
 from labelwise.serve.page import FILES
+from labelwise.serve.prometheus import Metrics
 from labelwise.serve.refusal import Refusal
 from labelwise.serve.suggest import Desk
 

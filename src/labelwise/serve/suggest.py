@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from labelwise.errors import LabelwiseError, MissingExtraError
 from labelwise.serve.limits import Limits
-from labelwise.serve.models import Models, can_explain
+from labelwise.serve.model_pool import Models, can_explain
 from labelwise.serve.refusal import Refusal
 from labelwise.serve.schema import Ask, ask_within, parse
 

@@ -1,0 +1,115 @@
+"""The models that labelwise train is asked for: one, or the members of an ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labelwise.config import EnsembleConfig, LinearTreeConfig, XTransformerConfig
+from labelwise.config.presets import AUTO, Config, load_preset
+from labelwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from labelwise.cli.train import Train
+    from labelwise.tuning import Machine, Sizes
+
+LINEAR_ONLY = ("n_trees", "tune")
+NEURAL_ONLY = ("encoder", "max_length", "label_embedding", "epochs", "learn_labels", "device", "hold_out")
+"""Options that only one kind of model has."""
+ENSEMBLE_ONLY = ("combine", "prune", "own_encoders")
+
+
+def asked_for(command: Train) -> list[tuple[str, Config]]:
+    """Names of presets with settings, one for each model; none for the preset auto, which chooses later."""
+    presets = _listed(command.preset, "preset")
+    lists = {name: _listed(getattr(command, name), name) for name in ("encoder", "label_embedding")}
+    if AUTO in presets:
+        if len(presets) > 1 or any(len(values) > 1 for values in lists.values()):
+            raise UsageError(
+                "--preset auto chooses one model; give it one encoder and one label embedding, or leave auto"
+            )
+        _refuse(command, ENSEMBLE_ONLY, "is an option of ensembles, but the preset auto chooses one model")
+        return []
+    loaded = [(name, load_preset(name)) for name in presets]
+    mixed = len({type(config) for _, config in loaded}) > 1
+    members = []
+    for name, config in loaded:
+        linear = isinstance(config, LinearTreeConfig)
+        one = command
+        if mixed:  # each kind takes the options that it knows
+            one = replace(command, **dict.fromkeys(NEURAL_ONLY) if linear else {"n_trees": None, "tune": False})
+        choices = product(*lists.values()) if not linear or not mixed else [(None, None)]
+        for encoder, embedding in choices:
+            chosen = replace(one, encoder=encoder, label_embedding=embedding)
+            members.append((Path(name).name, chosen.with_options(config, name)))
+    if len(members) == 1:
+        _refuse(command, ENSEMBLE_ONLY, "is an option of ensembles; name several presets, encoders or label embeddings")
+    elif command.tune:
+        raise UsageError("--tune tunes one model; leave it out for an ensemble")
+    return members
+
+
+def ensemble_of(command: Train, members: list[tuple[str, Config]]) -> EnsembleConfig:
+    """These models as one."""
+    # The members' probabilities are what is combined, whether the ensemble gives any or not.
+    configs = tuple(
+        replace(config, calibrate=True) if isinstance(config, XTransformerConfig) else config for _, config in members
+    )
+    shares = [config.hold_out for config in configs if isinstance(config, XTransformerConfig)]
+    options: dict[str, Any] = {} if not shares else {"hold_out": shares[0]}
+    return EnsembleConfig(
+        members=configs,
+        combine=command.combine,
+        prune=command.prune,
+        share_encoder=not command.own_encoders,
+        calibrate=command.calibrate,
+        learn_validation=command.learn_validation,
+        seed=command.seed or 0,
+        threads=command.threads,
+        **options,
+    )
+
+
+def plan(config: EnsembleConfig, sizes: Sizes, machine: Machine) -> Iterator[str]:
+    """What is about to be trained, and what it will roughly take."""
+    from labelwise.models.ensemble.members import describe, kin
+    from labelwise.tuning import Estimate, estimate
+
+    yield f"an ensemble of {len(config.members)} models: {sizes.n_docs:,} documents, {sizes.n_labels:,} labels"
+    seen: set[Hashable] = set()
+    parts = []
+    for number, member in enumerate(config.members, start=1):
+        alone, told = member, ""
+        if isinstance(member, XTransformerConfig) and member.fine_tune:
+            group = kin(member, number, share=config.share_encoder)
+            if group in seen:  # the encoder is fine-tuned for an earlier one
+                alone, told = replace(member, fine_tune=False), ", with the same fine-tuned encoder"
+            seen.add(group)
+        yield f"member {number}: {describe(member)}{told}"
+        parts.append(estimate(alone, sizes, machine))
+    whole = Estimate(
+        seconds=sum(part.seconds for part in parts),
+        memory=max(part.memory for part in parts),
+        gpu_memory=max(part.gpu_memory for part in parts),
+    )
+    yield from whole.lines(machine)
+
+
+def _listed(value: str | None, option: str) -> list[Any]:
+    """The values of an option with commas between them; [None] for one that is not given."""
+    if value is None:
+        return [None]
+    values = [part.strip() for part in value.split(",")]
+    if not all(values) or len(set(values)) != len(values):
+        name = option.replace("_", "-")
+        raise UsageError(f"--{name} {value}: give different names with commas between them, and no empty one")
+    return values
+
+
+def _refuse(command: Train, options: tuple[str, ...], why: str) -> None:
+    for name in options:
+        if getattr(command, name) not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')} {why}")

@@ -1,0 +1,77 @@
+"""Libsvm files with several labels a line: ``3,17 1:0.5 9:1`` without a header."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from labelwise.data.batch import Batch, FileSource, NumberedLabels, zero_one
+from labelwise.data.formats.sparse import read_sparse
+from labelwise.data.label_names import label_list
+from labelwise.data.options import BadRows, ReadOptions
+from labelwise.errors import DataError
+from labelwise.types import Ints
+
+
+@dataclass(kw_only=True)
+class LibsvmSource(FileSource):
+    """Libsvm files. All splits are read once for the largest numbers, as nothing else tells the shape."""
+
+    path: Path
+    files: Mapping[str, Path]
+    options: ReadOptions
+    beside: Path | None
+    labels: NumberedLabels = field(init=False)
+    labels_known: bool = True
+
+    def __post_init__(self) -> None:
+        names = None if self.beside is None else label_list(self.beside)
+        self.labels = NumberedLabels(names or (), closed=names is not None)
+
+    @cached_property
+    def _shape(self) -> tuple[int, int]:
+        """Number of the first feature, and how many there are."""
+        lowest, highest = 2**31, -1
+        for path in self.files.values():
+            for rows in read_sparse(path, BadRows(skip=True), encoding=self.options.encoding):
+                if rows.indices.size:
+                    lowest = min(lowest, int(rows.indices.min()))
+                    highest = max(highest, int(rows.indices.max()))
+                if not self.labels.closed and rows.label_indices.size:
+                    self.labels.grow(int(rows.label_indices.max()) + 1)
+        asked = self.options.libsvm_base
+        base = int(lowest > 0) if asked == "auto" else int(asked == "one")
+        return base, max(highest + 1 - base, 0)
+
+    def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
+        """The documents of a split, in order."""
+        path = self.files[split]
+        base, n_features = self._shape
+        n_labels, n_rows = len(self.labels.names), 0
+        for rows in read_sparse(path, bad, encoding=self.options.encoding):
+            counts, label_counts = np.diff(rows.indptr), np.diff(rows.label_indptr)
+            keep = rows.good & ((counts > 0) | (label_counts > 0))  # blank lines are no documents
+            for row in np.unique(_rows_of(rows.indptr)[rows.indices < base]):
+                message = "feature 0 is out of range in a file counted from 1; try --libsvm-base zero"
+                bad.add(message, path=path, line=rows.first_line + int(row))
+                keep[row] = False
+            beyond = _rows_of(rows.label_indptr)[rows.label_indices >= n_labels]
+            for row in np.unique(beyond):
+                message = f"a label is out of range: labels.txt names {n_labels}, counted from 0"
+                bad.add(message, path=path, line=rows.first_line + int(row))
+                keep[row] = False
+            n_rows += int(keep.sum())
+            kept = np.flatnonzero(keep)
+            width = max(n_labels, int(rows.label_indices.max(initial=-1)) + 1)
+            Y = zero_one(rows.label_indptr, rows.label_indices, (len(rows), width))[kept]
+            X = rows.features(n_features + base)[kept][:, base:]
+            yield Batch(indptr=Y.indptr.astype(np.int64), indices=Y.indices, features=X)
+        if n_rows == 0 and bad.count == 0:
+            raise DataError("the file is empty; there is no document in it", path=path)
+
+
+def _rows_of(indptr: Ints) -> Ints:
+    """The row of every entry."""
+    return np.repeat(np.arange(indptr.size - 1), np.diff(indptr))

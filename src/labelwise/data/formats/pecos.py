@@ -1,0 +1,159 @@
+"""X-Transformer and PECOS folders: npz matrices, raw texts a line each, a file of label names."""
+
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelwise.data.batch import Batch, FileSource, NumberedLabels, zero_one
+from labelwise.data.formats.matrix import matrix_batches
+from labelwise.data.label_names import column_names, find_beside, label_list, numbered_names
+from labelwise.data.options import BadRows, ReadOptions
+from labelwise.errors import DataError
+from labelwise.types import Csr
+
+SPLIT_TAGS = {"train": ("trn", "train"), "validation": ("val", "dev", "valid"), "test": ("tst", "test")}
+NAME_FILES = ("label_map.txt", "output-items.txt")
+
+
+@dataclass(frozen=True)
+class PecosFiles:
+    """What there is of one split."""
+
+    Y: Path
+    X: Path | None
+    texts: Path | None
+
+
+def find_pecos(folder: Path) -> dict[str, PecosFiles]:
+    """The splits of a PECOS folder; empty if it is none."""
+    found: dict[str, PecosFiles] = {}
+    for split, tags in SPLIT_TAGS.items():
+        Y = _first(folder, [f"Y.{tag}.npz" for tag in tags])
+        if Y is None:
+            continue
+        X = _first(folder, [f"X.{tag}.npz" for tag in tags])
+        names = [f"{tag}_raw_texts.txt" for tag in (split, *tags)] + [f"X.{tag}.txt" for tag in tags]
+        texts = next((path for name in names if (path := find_beside(folder, name)) is not None), None)
+        if X is None and texts is None:
+            message = f"there is neither {names[0]} nor X.{tags[0]}.npz beside it; one of them has to be there"
+            raise DataError(message, path=Y)
+        found[split] = PecosFiles(Y, X, texts)
+    return found
+
+
+def _first(folder: Path, names: list[str]) -> Path | None:
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+@dataclass(kw_only=True)
+class PecosSource(FileSource):
+    """An X-Transformer or PECOS folder."""
+
+    path: Path
+    files: Mapping[str, PecosFiles]
+    options: ReadOptions
+    labels: NumberedLabels = field(init=False)
+    labels_known: bool = True
+
+    def __post_init__(self) -> None:
+        first = next(iter(self.files.values())).Y
+        n_labels = load_npz(first).shape[1]
+        names = label_list(self.path)
+        if names is None or len(names) != n_labels:
+            path = next((p for name in NAME_FILES if (p := find_beside(self.path, name)) is not None), None)
+            names = numbered_names(column_names(path, n_labels, first, self.options.encoding))
+        self.labels = NumberedLabels(names, closed=True)
+
+    @property
+    def beside(self) -> Path | None:  # type: ignore[override]  # derived here, given elsewhere
+        """Descriptions of labels lie in the folder itself."""
+        return self.path
+
+    def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
+        """The documents of a split, in order."""
+        files = self.files[split]
+        Y = load_npz(files.Y)
+        if Y.shape[1] != len(self.labels.names):
+            message = f"Y has {Y.shape[1]} columns, but the first split has {len(self.labels.names)}"
+            raise DataError(message, path=files.Y)
+        X = None if files.X is None else load_npz(files.X).astype(np.float32)
+        if X is not None and X.shape[0] != Y.shape[0]:
+            message = f"X has {X.shape[0]} rows but {files.Y.name} has {Y.shape[0]}; they belong together"
+            raise DataError(message, path=files.X)
+        if Y.shape[0] == 0:
+            raise DataError("the matrix is empty; there is no document in it", path=files.Y)
+        Y.eliminate_zeros()
+        Y = zero_one(Y.indptr, Y.indices, Y.shape)
+        return matrix_batches(Y, X, files.texts, options=self.options, bad=bad)
+
+
+def load_npz(path: Path) -> Csr:
+    """A sparse matrix that scipy saved, checked; nothing in the file is executed."""
+    if path.stat().st_size == 0:
+        raise DataError("the file is empty; it should hold a sparse matrix", path=path)
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            if isinstance(stored, np.ndarray):
+                raise DataError("holds one array where scipy.sparse.save_npz writes several", path=path)
+            arrays: dict[str, Any] = {name: stored[name] for name in stored.files}
+    except DataError:
+        raise
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as err:
+        message = f"not a whole npz file ({err}); fetch it again, or save it with scipy.sparse.save_npz"
+        raise DataError(message, path=path) from err
+    except (AttributeError, RuntimeError, TypeError, SyntaxError, MemoryError, OverflowError) as err:
+        raise DataError(f"not a whole npz file ({err}); fetch it again", path=path) from err
+    try:
+        return _matrix(arrays)
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError, MemoryError) as err:
+        message = f"not a sparse matrix ({err}); save it with scipy.sparse.save_npz"
+        raise DataError(message, path=path) from err
+
+
+def _matrix(arrays: Mapping[str, Any]) -> Csr:
+    """The matrix of saved arrays; ValueError if they do not make one."""
+    kind = arrays["format"].item()
+    kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
+    n_rows, n_columns = (int(n) for n in arrays["shape"])
+    data = arrays["data"]
+    if n_rows < 0 or n_columns < 0 or max(n_rows, n_columns) >= 1 << 31:
+        raise ValueError(f"its shape is {n_rows} x {n_columns}")
+    if data.dtype.kind not in "biuf":
+        raise ValueError(f"its values are of type {data.dtype}")
+    data = data.astype(np.float32, copy=False)
+    if not np.isfinite(data).all():
+        raise ValueError("some values are not finite")
+    if kind == "coo":
+        _check_range("row", arrays["row"], n_rows)
+        _check_range("col", arrays["col"], n_columns)
+        made: Csr = sp.coo_array((data, (arrays["row"], arrays["col"])), shape=(n_rows, n_columns)).tocsr()
+        return made
+    if kind not in ("csr", "csc"):
+        raise ValueError(f"its format is {kind!r}; csr, csc and coo can be read")
+    outer, inner = (n_rows, n_columns) if kind == "csr" else (n_columns, n_rows)
+    indptr, indices = arrays["indptr"], arrays["indices"]
+    if indptr.dtype.kind not in "iu" or indptr.shape != (outer + 1,) or indptr[0] != 0:
+        raise ValueError("its indptr does not fit its shape")
+    if (np.diff(indptr.astype(np.int64)) < 0).any() or indptr[-1] != indices.size or data.shape != indices.shape:
+        raise ValueError("its indptr, indices and data do not fit together")
+    _check_range("indices", indices, inner)
+    parts = (data, indices.astype(np.int32, copy=False), indptr)
+    if kind == "csr":
+        made = sp.csr_array(parts, shape=(n_rows, n_columns))
+    else:
+        made = sp.csc_array(parts, shape=(n_rows, n_columns)).tocsr()
+    made.sum_duplicates()
+    return made
+
+
+def _check_range(name: str, numbers: Any, limit: int) -> None:
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise ValueError(f"its {name} are not whole numbers")
+    if numbers.size and (numbers.min() < 0 or numbers.max() >= limit):
+        raise ValueError(f"its {name} are out of range: they should be from 0 to {limit - 1}")

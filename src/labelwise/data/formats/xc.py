@@ -1,0 +1,181 @@
+"""The Extreme Classification Repository's files: with header, the ``trn_X_Xf.txt`` family, and raw texts in JSON."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from labelwise.data.batch import Batch, FileSource, NumberedLabels, zero_one
+from labelwise.data.builder import RecordBuilder
+from labelwise.data.files import read_lines
+from labelwise.data.formats.matrix import matrix_batches
+from labelwise.data.formats.records import joined, read_jsonl
+from labelwise.data.formats.sparse import Header, join_rows, read_header, read_sparse
+from labelwise.data.label_names import column_names, find_beside, label_list, numbered_names
+from labelwise.data.options import BadRows, ReadOptions
+from labelwise.errors import DataError
+
+NAME_FILES = ("Y.txt", "label_map.txt")
+
+
+def _names(folder: Path | None, n_labels: int, whose: Path, encoding: str) -> list[str]:
+    """Names of the label columns: labels.txt, else the repository's Y.txt, else numbers."""
+    names = None if folder is None else label_list(folder)
+    if names is not None and len(names) == n_labels:
+        return names
+    path = None
+    if folder is not None:
+        path = next((p for name in NAME_FILES if (p := find_beside(folder, name)) is not None), None)
+    return numbered_names(column_names(path, n_labels, whose, encoding))
+
+
+@dataclass(kw_only=True)
+class HeaderSource(FileSource):
+    """Files with an ``N D L`` header and ``l,l f:v f:v`` lines."""
+
+    path: Path
+    files: Mapping[str, Path]
+    options: ReadOptions
+    beside: Path | None
+    headers: dict[str, Header] = field(init=False)
+    labels: NumberedLabels = field(init=False)
+    labels_known: bool = True
+
+    def __post_init__(self) -> None:
+        encoding = self.options.encoding
+        self.headers = {split: read_header(path, encoding, n_numbers=3) for split, path in self.files.items()}
+        first = next(iter(self.files))
+        for split, header in self.headers.items():
+            ours, theirs = (header.n_columns, header.n_labels), self.headers[first]
+            if ours != (theirs.n_columns, theirs.n_labels):
+                message = (
+                    f"the header promises {header.n_columns} features and {header.n_labels} labels, that of "
+                    f"{self.files[first].name} {theirs.n_columns} and {theirs.n_labels}; splits must agree"
+                )
+                raise DataError(message, path=self.files[split], line=1)
+        n_labels = self.headers[first].n_labels or 0
+        self.labels = NumberedLabels(_names(self.beside, n_labels, self.files[first], encoding), closed=True)
+
+    def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
+        """The documents of a split, in order."""
+        path, header = self.files[split], self.headers[split]
+        for rows in read_sparse(path, bad, encoding=self.options.encoding, header=header):
+            keep = np.flatnonzero(rows.good)
+            Y = zero_one(rows.label_indptr, rows.label_indices, (len(rows), len(self.labels.names)))[keep]
+            X = rows.features(header.n_columns)[keep]
+            yield Batch(indptr=Y.indptr.astype(np.int64), indices=Y.indices, features=X)
+
+
+@dataclass(frozen=True)
+class FamilyFiles:
+    """What there is of one split of the ``trn_X_Xf.txt`` family."""
+
+    Y: Path
+    X: Path | None
+    texts: Path | None
+
+
+@dataclass(kw_only=True)
+class FamilySource(FileSource):
+    """``trn_X_Xf.txt``, ``trn_X_Y.txt``, ``tst_…``: a matrix a file, texts in ``trn_X.txt`` where they are given.
+
+    Features of labels (``lbl_X_Xf.txt``) and names of features (``Xf.txt``) have no place in a Dataset.
+    """
+
+    path: Path
+    files: Mapping[str, FamilyFiles]
+    options: ReadOptions
+    labels: NumberedLabels = field(init=False)
+    labels_known: bool = True
+
+    def __post_init__(self) -> None:
+        first = next(iter(self.files.values())).Y
+        n_labels = read_header(first, self.options.encoding, n_numbers=2).n_columns
+        names = _names(self.path, n_labels, first, self.options.encoding)
+        self.labels = NumberedLabels(names, closed=True)
+
+    @property
+    def beside(self) -> Path | None:  # type: ignore[override]  # derived here, given elsewhere
+        """Descriptions of labels lie in the folder itself."""
+        return self.path
+
+    def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
+        """The documents of a split, in order."""
+        files, encoding = self.files[split], self.options.encoding
+        header = read_header(files.Y, encoding, n_numbers=2)
+        if header.n_columns != len(self.labels.names):
+            message = f"the header promises {header.n_columns} labels, the first split {len(self.labels.names)}"
+            raise DataError(message, path=files.Y, line=1)
+        parts = read_sparse(files.Y, bad, encoding=encoding, header=header, with_labels=False, noun="label")
+        Y, good = join_rows(list(parts), header.n_columns)
+        X = None
+        if files.X is not None:
+            header = read_header(files.X, encoding, n_numbers=2)
+            parts = read_sparse(files.X, bad, encoding=encoding, header=header, with_labels=False)
+            X, good_features = join_rows(list(parts), header.n_columns)
+            if X.shape[0] != Y.shape[0]:
+                message = f"has {X.shape[0]} rows but {files.Y.name} has {Y.shape[0]}; they belong together"
+                raise DataError(message, path=files.X)
+            good &= good_features
+        Y = zero_one(Y.indptr, Y.indices, Y.shape)
+        return matrix_batches(Y, X, files.texts, good=good, options=self.options, bad=bad)
+
+
+@dataclass(kw_only=True)
+class RawSource(FileSource):
+    """``trn.json``, ``tst.json`` and ``lbl.json``: titles and contents, labels by number."""
+
+    path: Path
+    files: Mapping[str, Path]
+    options: ReadOptions
+    labels: NumberedLabels = field(init=False)
+    labels_known: bool = field(init=False)
+    label_texts: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        path = find_beside(self.path, "lbl.json")
+        self.labels_known = path is not None
+        if path is None:
+            self.labels = NumberedLabels()
+            return
+        titles, texts = [], []
+        for row in _objects(path, self.options.encoding):
+            title, content = row.get("title"), row.get("content")
+            title = title if isinstance(title, str) and title.strip() else str(row.get("uid", ""))
+            titles.append(title)
+            texts.append(str(joined([title, content if isinstance(content, str) else None])))
+        self.labels = NumberedLabels(numbered_names(titles), closed=True)
+        self.label_texts = dict(zip(self.labels.names, texts, strict=True))
+
+    def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
+        """The documents of a split, in order."""
+        path, asked, usual = self.files[split], self.options, ReadOptions()
+        text_column = asked.text_column
+        if text_column == usual.text_column:
+            first: Mapping[str, object] = next(_objects(path, asked.encoding), {})
+            text_column = ",".join(name for name in ("title", "content") if name in first) or "title"
+        options = replace(
+            asked,
+            text_column=text_column,
+            labels_column="target_ind" if asked.labels_column == usual.labels_column else asked.labels_column,
+            id_column="uid" if asked.id_column == usual.id_column else asked.id_column,
+            allow_unlabelled=True,
+        )
+        return read_jsonl(path, RecordBuilder(path=path, options=options, labels=self.labels, bad=bad))
+
+
+def _objects(path: Path, encoding: str) -> Iterator[dict[str, object]]:
+    for first, lines in read_lines(path, encoding=encoding):
+        for line, raw in enumerate(lines, first):
+            if not raw:
+                continue
+            try:
+                row = json.loads(raw)
+            except (ValueError, RecursionError) as err:
+                message = f"invalid JSON ({err}); every line holds one object"
+                raise DataError(message, path=path, line=line) from err
+            if not isinstance(row, dict):
+                raise DataError("every line holds one object", path=path, line=line)
+            yield row

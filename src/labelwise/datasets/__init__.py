@@ -1,0 +1,1 @@
+"""Data sets that labelwise makes or fetches."""

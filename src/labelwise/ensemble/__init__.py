@@ -1,5 +1,0 @@
-"""Several models that answer as one: the model itself, its members' training, the rules that combine their lists."""
-
-from labelwise.ensemble.model import Ensemble
-
-__all__ = ["Ensemble"]

@@ -1,0 +1,148 @@
+"""Documents like a text: those that have a label, nearest first, by embedding or by tf-idf."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelwise import storage
+from labelwise.data import Dataset
+from labelwise.errors import DataError, StorageError, UsageError
+from labelwise.explanations.context import Question
+from labelwise.explanations.result import Neighbour
+from labelwise.index.label_embedding import unit_rows
+from labelwise.models.prediction_cache import Reading
+from labelwise.types import Csr, OnEvent
+
+if TYPE_CHECKING:
+    from labelwise.models.base import Model
+
+KIND = "neighbours"
+NEAREST = 3
+"""Documents that are shown."""
+EXCERPT = 300
+"""Characters of a document that are shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Documents as a model sees them, prepared once and asked for any text; models carry none themselves.
+
+    >>> near = Neighbours.of(model, train)
+    >>> explain(model, "council regulation on fishing quotas", neighbours=near)
+    """
+
+    Y: Csr
+    """(n_docs, n_labels)"""
+    labels: list[str]
+    vectors: Csr | npt.NDArray[np.float32]
+    """(n_docs, n_features) tf-idf, or (n_docs, hidden) embeddings of length one."""
+    texts: list[str]
+    ids: list[str] | None = None
+
+    @classmethod
+    def of(cls, model: Model, dataset: Dataset, *, on_event: OnEvent | None = None) -> Self:
+        """Read documents as a model does: by its embedding where it has an encoder, by tf-idf otherwise.
+
+        Of an ensemble the first member with an encoder reads.
+        """
+        if dataset.texts is None:
+            raise DataError("similar documents are shown by their texts, but the data have only features")
+        reading = Reading(dataset.texts, threads=model.config.threads, on_event=on_event)
+        reader = _reader(model)
+        if reader.kind == "x-transformer":
+            any_model: Any = reader
+            vectors: Any = unit_rows(reading.match(any_model.matcher_, any_model.tfidf_, 1)[0])
+        else:
+            vectors = reading.features(reader.tfidf_)
+        return cls(dataset.Y, dataset.labels, vectors, dataset.texts, dataset.ids)
+
+    def nearest(self, model: Model, question: Question, label: str, top_k: int = NEAREST) -> tuple[Neighbour, ...]:
+        """The documents with a label that are nearest to a text."""
+        column = self._columns.get(label)
+        if column is None:
+            return ()
+        rows = self._by_label.indices[self._by_label.indptr[column] : self._by_label.indptr[column + 1]]
+        found = self._cosines(model, question, rows)
+        best = np.argsort(-found, kind="stable")[:top_k]
+        return tuple(
+            Neighbour(_excerpt(self.texts[row]), None if self.ids is None else self.ids[row], float(cosine))
+            for row, cosine in zip(rows[best].tolist(), found[best], strict=True)
+        )
+
+    def _cosines(self, model: Model, question: Question, rows: Any) -> npt.NDArray[np.float64]:
+        reader: Any = _reader(model)
+        neural = reader.kind == "x-transformer"
+        asked = unit_rows(question.match(reader)[0]) if neural else question.reading.features(reader.tfidf_)
+        if sp.issparse(self.vectors) == neural or self.vectors.shape[1] != asked.shape[1]:
+            raise UsageError(
+                "these neighbours were prepared with another model; make them with Neighbours.of(model, dataset)"
+            )
+        there = self.vectors[rows]
+        if neural:
+            return np.asarray(there @ asked[0], np.float64)
+        lengths = np.sqrt(there.multiply(there).sum(axis=1)) * np.linalg.norm(asked.data)
+        products = np.asarray((there @ asked.T).toarray(), np.float64).ravel()
+        cosines: npt.NDArray[np.float64] = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
+        return cosines
+
+    @cached_property
+    def _columns(self) -> dict[str, int]:
+        return {name: column for column, name in enumerate(self.labels)}
+
+    @cached_property
+    def _by_label(self) -> sp.csc_array:
+        return self.Y.tocsc()
+
+    # ------------------------------------------------------------------ keeping
+
+    def save(self, path: Path | str) -> None:
+        """Write a folder that `load` reads."""
+        sparse = sp.issparse(self.vectors)
+        matrices: Any = {"Y": self.Y, **({"X": self.vectors} if sparse else {})}
+        with storage.atomic_folder(path, overwrite=True) as folder:
+            arrays: Any = {} if sparse else {"E": self.vectors}
+            storage.save(folder / "vectors", kind=KIND, arrays=arrays, matrices=matrices)
+            for name, lines in (("texts", self.texts), ("labels", self.labels), ("ids", self.ids)):
+                if lines is not None:
+                    written = "".join(f"{storage.to_json(line)}\n" for line in lines)
+                    (folder / f"{name}.jsonl").write_text(written, encoding="utf-8", newline="\n")
+
+    @classmethod
+    def load(cls, path: Path | str, *, verify: bool = True) -> Self:
+        """Read what `save` wrote; vectors are mapped, not copied."""
+        path = Path(path)
+        saved = storage.load(path / "vectors", kind=KIND, verify=verify)
+        try:
+            lines = {
+                file.stem: [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n")[:-1]]
+                for file in path.glob("*.jsonl")
+            }
+            Y = saved.matrices["Y"]
+            vectors: Any = saved.matrices["X"] if "X" in saved.matrices else saved.arrays["E"]
+            self = cls(Y, lines["labels"], vectors, lines["texts"], lines.get("ids"))
+            counts = {Y.shape[0], vectors.shape[0], len(self.texts), len(self.ids or self.texts)}
+            if len(counts) > 1 or Y.shape[1] != len(self.labels):
+                raise ValueError("its parts are of different sizes")
+        except (KeyError, ValueError) as err:
+            raise StorageError(f"{path} holds no complete neighbours ({err}); copy or make them again") from err
+        return self
+
+
+def _reader(model: Model) -> Model:
+    """The model whose eyes a text is seen with."""
+    if model.kind != "ensemble":
+        return model
+    members: list[Model] = getattr(model, "members_")  # noqa: B009  # Ensemble is not imported here
+    return next((member for member in members if member.kind == "x-transformer"), members[0])
+
+
+def _excerpt(text: str) -> str:
+    return text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…"

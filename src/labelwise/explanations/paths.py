@@ -1,0 +1,106 @@
+"""The way to a label through a tree: the nodes on it with their scores, and what they make together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from labelwise.config import LinearTreeConfig
+from labelwise.explanations.linear_scores import Account, account, siblings
+from labelwise.explanations.result import Path, Step
+from labelwise.index import Tree
+from labelwise.rank.features import Features
+from labelwise.rank.nearest import NearestLabels
+from labelwise.rank.sparse_weights import LevelWeights
+from labelwise.rank.tree import TrainedTree
+
+ALIKE = 3
+"""Other labels of a cluster that are told."""
+
+
+def tree_steps(
+    trained: TrainedTree, config: LinearTreeConfig, names: Sequence[str], label: int, document: Features, own: Account
+) -> tuple[Step, ...]:
+    """The nodes above the label, scored, and the label."""
+    tree, combine = trained.tree, config.combine
+    steps: list[Step] = []
+    if trained.nearest is not None:
+        centroid = Step("centroid", label, _cosine(trained.nearest, label, document), None, 1)
+        steps.append(counted(centroid, combine if combine == "ranker-only" else "sigmoid"))
+    else:
+        nodes = tree.path(label)
+        for depth in range(1, tree.depth):
+            score = account(trained.levels[depth - 1], nodes[depth], document).score
+            if depth == tree.depth - 1:
+                step = cluster_step(trained.levels[-1], tree, names, label, document, score)
+            else:
+                step = Step("node", nodes[depth], score, None, _below(tree, depth, nodes[depth]))
+            steps.append(counted(step, combine))
+    return (*steps, counted(label_step(label, own), combine))
+
+
+def cluster_step(
+    level: LevelWeights, tree: Tree, names: Sequence[str], label: int, document: Features, score: float
+) -> Step:
+    """The cluster of a label, with its other labels that suit the text best."""
+    others, scores = siblings(level, label, document)
+    best = [names[at] for at in others[np.argsort(-scores, kind="stable")] if at != label]
+    return Step("cluster", int(tree.clusters[label]), score, None, len(others), tuple(best[:ALIKE]))
+
+
+def label_step(label: int, own: Account) -> Step:
+    """The end of the path."""
+    return Step("label", label, own.score, None, 1)
+
+
+def counted(step: Step, combine: str, power: float = 1.0) -> Step:
+    """The step with its factor."""
+    return replace(step, factor=factor(step.score, combine, power))
+
+
+def make_path(steps: tuple[Step, ...], combine: str, weight: float, *, listed: bool) -> Path:
+    """A whole path with its score."""
+    if combine == "ranker-only":
+        return Path(steps, steps[-1].score, weight, listed)
+    return Path(steps, math.prod(step.factor or 0.0 for step in steps), weight, listed)
+
+
+def factor(score: float, combine: str, power: float = 1.0) -> float | None:
+    """What a node counts in the score of a path; None where the label's own score counts alone."""
+    if combine == "ranker-only":
+        return None
+    if combine == "sigmoid":
+        return math.exp(-power * float(np.logaddexp(0, -score)))
+    return math.exp(-power * max(1 - score, 0.0) ** int(combine[1]))
+
+
+def sentence(combine: str, n_trees: int, *, power: float = 1.0, nearest: bool = False) -> str:
+    """How the scores along a path become one."""
+    if combine == "ranker-only":
+        where = "labels to look at" if nearest else "clusters"
+        return f"the score is the label's own score; the others only choose the {where}"
+    what = "1 / (1 + exp(-s))" if combine == "sigmoid" else f"exp(-max(0, 1 - s)^{combine[1]})"
+    if nearest:
+        return f"the score is {what} of the label's own score s, times 1 / (1 + exp(-c)) of the cosine c"
+    powered = f", the cluster's to the power of {power:g}" if power != 1 else ""
+    trees = f", averaged over {n_trees} trees; one that does not list the label counts 0" if n_trees > 1 else ""
+    return f"the score is the product of {what} over the scores s along the path{powered}{trees}"
+
+
+def _below(tree: Tree, depth: int, node: int) -> int:
+    """Labels below a node."""
+    inside = np.arange(tree.n_nodes(depth)) == node
+    for parents in tree.parents[depth:]:
+        inside = inside[parents]
+    return int(np.count_nonzero(inside))
+
+
+def _cosine(nearest: NearestLabels, label: int, document: Features) -> float:
+    """Between the text and the centroid of a label's documents."""
+    assert isinstance(nearest.centroids, LevelWeights)  # a LinearTree's always are
+    bare = replace(document, dense=np.empty((1, 0), np.float32))
+    length = float(np.linalg.norm(document.data.astype(np.float64)))
+    return account(nearest.centroids, label, bare).score / (length or 1.0)

@@ -1,0 +1,133 @@
+"""The folder of an encoder: what is written in it besides its weights, and what may be made of it without torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from labelwise import __version__, storage
+from labelwise.config import EncoderConfig
+from labelwise.errors import StorageError, UsageError
+from labelwise.features.token_store import TokenStore
+from labelwise.types import OnEvent
+
+DESCRIPTION = "encoder.json"
+Pooling = Literal["cls", "mean", "pooler"]
+
+
+class TextEncoder(Protocol):
+    """What turns texts into vectors: a transformers model (`Encoder`), or an exported one (`OnnxEncoder`)."""
+
+    config: EncoderConfig
+    tokenizer: Any
+    pooling: Pooling
+    hidden_size: int
+
+    @property
+    def trainable(self) -> bool:
+        """Whether there are weights to train."""
+
+    @property
+    def form(self) -> str:
+        """What it was exported as, in a few words; empty for a transformers model."""
+
+    def tokenize(
+        self, texts: Sequence[str], *, threads: int | None = None, on_event: OnEvent | None = None
+    ) -> TokenStore:
+        """The tokens of texts."""
+
+    def embed(
+        self,
+        texts: Sequence[str] | TokenStore,
+        *,
+        pooling: Pooling | None = None,
+        device: Any = None,
+        on_event: OnEvent | None = None,
+    ) -> npt.NDArray[np.float32]:
+        """(n_docs, hidden_size) vectors of texts as they are pooled, not scaled."""
+
+    def state(self) -> dict[str, Any]:
+        """What tells its weights from others'."""
+
+    def save(self, path: Path | str) -> None:
+        """Write a folder that `load_encoder` reads."""
+
+
+def load_encoder(folder: Path) -> TextEncoder:
+    """The encoder of a folder, whatever its form; torch is imported only where it computes."""
+    if is_exported(folder):
+        from labelwise.features.onnx_encoder import OnnxEncoder
+
+        return OnnxEncoder.load(folder)
+    from labelwise.features.encoder import Encoder
+
+    return Encoder.load(folder)
+
+
+def is_exported(folder: Path) -> bool:
+    """Whether `labelwise export` wrote a folder."""
+    return (folder / DESCRIPTION).is_file() and "onnx" in storage.read_json(folder / DESCRIPTION)
+
+
+def saved_config(folder: Path) -> EncoderConfig:
+    """The configuration that a folder was saved with; for any other folder, the defaults."""
+    if not (folder / DESCRIPTION).is_file():
+        return EncoderConfig(name=str(folder))
+    description = storage.read_json(folder / DESCRIPTION)
+    if description.get("version", 0) > storage.FORMAT_VERSION:
+        raise StorageError(
+            f"{folder} has format version {description['version']}, but labelwise {__version__} reads versions up to "
+            f"{storage.FORMAT_VERSION}: run pip install --upgrade labelwise"
+        )
+    config = storage.restore(EncoderConfig, description["config"], folder / DESCRIPTION)
+    return dataclasses.replace(config, name=str(folder))
+
+
+def check_files(folder: Path) -> None:
+    """Compare sizes and checksums, where `save` wrote them."""
+    if (folder / DESCRIPTION).is_file():
+        for name, expected in storage.read_json(folder / DESCRIPTION).get("files", {}).items():
+            file = folder / name
+            if not file.is_file() or file.stat().st_size != expected["bytes"] or checksum(file) != expected:
+                raise StorageError(f"{file} is missing or damaged (its size or checksum is wrong); copy it again")
+
+
+def checksum(file: Path) -> dict[str, Any]:
+    """Size and SHA-256 of a file."""
+    with file.open("rb") as handle:
+        return {"bytes": file.stat().st_size, "sha256": hashlib.file_digest(handle, "sha256").hexdigest()}
+
+
+def find_pooling(config: EncoderConfig, folder: Path) -> Pooling:
+    """The pooling to use: the one that is set, or what the folder says."""
+    if config.pooling != "auto":
+        return config.pooling
+    if (folder / DESCRIPTION).is_file():
+        saved = saved_config(folder).pooling
+        return "cls" if saved == "auto" else saved
+    modules = folder / "modules.json"
+    if modules.is_file():
+        for module in storage.read_json(modules):
+            file = folder / str(module.get("path")) / "config.json"
+            if str(module.get("type")).endswith(".Pooling") and file.is_file():
+                return _sentence_pooling(storage.read_json(file), file)
+    return "cls"
+
+
+def _sentence_pooling(settings: Mapping[str, Any], file: Path) -> Pooling:
+    """What a Pooling module of sentence-transformers does."""
+    known: dict[str, Pooling] = {"cls": "cls", "mean": "mean", "cls_token": "cls", "mean_tokens": "mean"}
+    modes = [
+        key.removeprefix("pooling_mode_") for key, on in settings.items() if key.startswith("pooling_mode_") and on
+    ]
+    if not modes and settings.get("pooling_mode"):
+        modes = [str(settings["pooling_mode"])]
+    if len(modes) != 1 or modes[0] not in known:
+        raise UsageError(f'{file} asks for pooling by {" and ".join(modes)}; set pooling to "cls" or "mean" instead')
+    return known[modes[0]]

@@ -1,0 +1,166 @@
+"""An encoder that was exported as an ONNX file: read by onnxruntime, on the CPU, without torch or transformers."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from labelwise import storage
+from labelwise.config import EncoderConfig
+from labelwise.engine.threads import available_cores, map_in_order
+from labelwise.errors import StorageError, UsageError, need
+from labelwise.events import Task
+from labelwise.features.encoder_folder import DESCRIPTION, Pooling, check_files, find_pooling, saved_config
+from labelwise.features.pretrained import find_encoder
+from labelwise.features.token_store import TokenStore, batches
+from labelwise.types import OnEvent
+
+MODEL = "model.onnx"
+OUTPUT = "pooled"
+TOKENIZER = "tokenizer.json"
+# One core reads a piece alone: that is faster than several at one, and so few tokens stay in its cache.
+TOKENS_PER_PIECE = 128
+# onnxruntime's one kernel for a sum and its layer norm takes six times as long as the two apart.
+_SLOW = ["SkipLayerNormFusion"]
+
+
+class OnnxEncoder:
+    """Used like `Encoder`, but for training; the pooling lies in the file. With 8 bits, the numbers that a layer reads
+    are scaled by the largest of the piece, so that a vector depends a little on the texts that are read with it.
+    """
+
+    trainable: ClassVar[bool] = False
+
+    def __init__(self, config: EncoderConfig, folder: Path, about: dict[str, Any]) -> None:
+        exported = about["onnx"]
+        self.config, self.folder, self.pooling = config, folder, about["config"]["pooling"]
+        self.int8: bool = exported["int8"]
+        try:
+            self.hidden_size: int = exported["hidden_size"]
+            self.pad_id: int = exported["pad_id"]
+            self.left: bool = exported["left"]
+            types, side = exported["token_types"], exported["truncation_side"]
+        except KeyError as err:
+            raise StorageError(f"{folder} was exported by an older labelwise; export the model again") from err
+        self.token_types = None if types is None else {int(token): int(kind) for token, kind in types.items()}
+        """Types other than 0 by token, or None where the model has no types."""
+        self.tokenizer = Tokenizer(folder / TOKENIZER, side)
+        self._checksums = {name: known["sha256"] for name, known in about["files"].items()}
+        self._session = _open(folder / MODEL)
+
+    @classmethod
+    def load(cls, config: EncoderConfig | Path) -> Self:
+        """The encoder of a folder that `labelwise export` wrote, found by a configuration or by its path."""
+        if isinstance(config, Path):
+            config = saved_config(config)
+        folder = find_encoder(config.name)
+        check_files(folder)
+        about = storage.read_json(folder / DESCRIPTION)
+        if find_pooling(config, folder) != about["config"]["pooling"]:
+            raise UsageError(_other_pooling(folder, about["config"]["pooling"], config.pooling))
+        return cls(config, folder, about)
+
+    @property
+    def form(self) -> str:
+        """What its weights are, in a few words."""
+        return "ONNX, weights of 8 bits" if self.int8 else "ONNX"
+
+    def state(self) -> dict[str, Any]:
+        """The checksums of its files."""
+        return self._checksums
+
+    def save(self, path: Path | str) -> None:
+        """Copy the folder that it was read from."""
+        if not (self.folder / MODEL).is_file():
+            raise StorageError(f"{self.folder} is gone, so that the encoder cannot be copied; load the model again")
+        with storage.atomic_folder(path, overwrite=True) as folder:
+            shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+
+    # ------------------------------------------------------------------ texts to vectors
+
+    def tokenize(
+        self, texts: Sequence[str], *, threads: int | None = None, on_event: OnEvent | None = None
+    ) -> TokenStore:
+        """The tokens of texts, at most `config.max_length` of each."""
+        return TokenStore.build(texts, self.tokenizer, self.config.max_length, threads=threads, on_event=on_event)
+
+    def embed(
+        self,
+        texts: Sequence[str] | TokenStore,
+        *,
+        pooling: Pooling | None = None,
+        device: Any = None,
+        on_event: OnEvent | None = None,
+    ) -> npt.NDArray[np.float32]:
+        """Vectors of texts, as `Encoder.embed` gives them; it computes on the CPU, whatever the device."""
+        if pooling not in (None, self.pooling):
+            raise UsageError(_other_pooling(self.folder, self.pooling, str(pooling)))
+        store = texts if isinstance(texts, TokenStore) else self.tokenize(texts, on_event=on_event)
+        lengths, threads = store.lengths, available_cores()
+        order = np.argsort(-lengths, kind="stable")  # texts of one length need no padding
+        most = min(TOKENS_PER_PIECE, -(-int(lengths.sum()) // threads))
+        pieces = [order[begin:end] for begin, end, *_ in batches(lengths[order], most, True)]
+        E = np.empty((len(store), self.hidden_size), np.float32)
+        with Task(on_event, "embeddings", total=len(store)) as task:
+            for rows, vectors in zip(pieces, map_in_order(partial(self._read, store), pieces, threads), strict=True):
+                E[rows] = vectors
+                task.advance(len(rows))
+        return E
+
+    def _read(self, store: TokenStore, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """(n_rows, hidden_size) the vectors of some texts."""
+        piece = store.take(rows)
+        width = max(int(piece.lengths.max()), 1)
+        place = np.arange(width)
+        real = place >= width - piece.lengths[:, None] if self.left else place < piece.lengths[:, None]
+        ids = np.full(real.shape, self.pad_id, np.int64)
+        ids[real] = piece.tokens
+        inputs = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
+        if self.token_types is not None:
+            inputs["token_type_ids"] = types = np.zeros_like(ids)
+            for token, kind in self.token_types.items():
+                types[ids == token] = kind
+        vectors: npt.NDArray[np.float32] = self._session.run([OUTPUT], inputs)[0]
+        return vectors
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+class Tokenizer:
+    """A tokenizer's own file, in the place of a transformers tokenizer."""
+
+    def __init__(self, file: Path, truncation_side: str) -> None:
+        tokenizers = need("tokenizers", extra="exported", purpose="exported models")
+        try:
+            self.backend_tokenizer = tokenizers.Tokenizer.from_file(str(file))
+        except Exception as err:  # the library raises this class itself
+            raise StorageError(f"{file} cannot be read as a tokenizer ({err}); export the model again") from err
+        self.truncation_side = truncation_side
+
+    def __len__(self) -> int:
+        return int(self.backend_tokenizer.get_vocab_size(with_added_tokens=True))
+
+
+def _open(file: Path) -> Any:
+    """A session of onnxruntime, in which a piece is read by one core."""
+    runtime = need("onnxruntime", extra="exported", purpose="exported models")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    try:
+        return runtime.InferenceSession(
+            str(file), options, providers=["CPUExecutionProvider"], disabled_optimizers=_SLOW
+        )
+    except Exception as err:  # onnxruntime's errors have no common class
+        reason = str(err).partition("\n")[0]
+        raise StorageError(f"{file} cannot be read by onnxruntime ({reason}); export the model again") from err
+
+
+def _other_pooling(folder: Path, own: str, asked: str) -> str:
+    return f"{folder} is an ONNX file with {own} pooling, not {asked}; use the encoder that it was made of"

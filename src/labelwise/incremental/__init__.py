@@ -1,0 +1,7 @@
+"""Labels that come and go without training anew, and documents that come later."""
+
+from labelwise.incremental.grow import add_labels, added_labels, keep_documents, remove_labels
+from labelwise.incremental.new_labels import NewLabel, read_new_labels
+from labelwise.incremental.updating import update
+
+__all__ = ["NewLabel", "add_labels", "added_labels", "keep_documents", "read_new_labels", "remove_labels", "update"]

@@ -1,0 +1,104 @@
+"""Labels to add: a name, perhaps a text, perhaps examples; from Python or from a file of JSON lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labelwise.data.files import read_lines
+from labelwise.data.targets import distinct
+from labelwise.errors import DataError, UsageError
+
+KEYS = ("label", "text", "examples")
+
+
+@dataclass(frozen=True)
+class NewLabel:
+    """A label that a model is to learn.
+
+    >>> NewLabel("cycling", text="bicycles and those who ride them", examples=("a bell for the handlebar",))
+    """
+
+    label: str
+    """Its name."""
+    text: str | None = None
+    """What it means; its name if not given."""
+    examples: Sequence[str] = ()
+    """Texts of documents that have it."""
+
+
+def read_new_labels(path: Path | str) -> list[NewLabel]:
+    """Labels from a file with a JSON object on each line: label, and where there are some text and examples."""
+    path = Path(path)
+    found: list[NewLabel] = []
+    lines: dict[str, int] = {}
+    numbered = (
+        (first + at, line)
+        for first, block in read_lines(path)
+        for at, line in enumerate(block)
+        if line and line.strip()
+    )
+    for number, line in numbered:
+        try:
+            values = json.loads(line)
+        except ValueError as err:
+            raise DataError(f"this is no JSON ({err}); give one object on each line", path=path, line=number) from err
+        try:
+            new = _checked(values)
+        except DataError as err:
+            raise DataError(str(err), path=path, line=number) from err
+        if new.label in lines:
+            raise DataError(
+                f"the label {new.label!r} stands on line {lines[new.label]} already; put its examples together",
+                path=path,
+                line=number,
+            )
+        lines[new.label] = number
+        found.append(new)
+    if not found:
+        raise DataError('there are no labels in it; give lines such as {"label": "cycling"}', path=path)
+    return found
+
+
+def new_labels(given: Iterable[Any], known: Sequence[str]) -> list[NewLabel]:
+    """What was given in Python, checked; names and objects as in the file will do too."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise UsageError("give a list of labels: names, NewLabel objects, or dictionaries such as those of a file")
+    found = [_checked({"label": one} if isinstance(one, str) else one) for one in given]
+    if not found:
+        raise UsageError("there is no label to add; give at least one")
+    distinct([one.label for one in found])
+    there = set(known)
+    for one in found:
+        if one.label in there:
+            raise UsageError(
+                f"the model has the label {one.label!r} already; leave it out, or give it further documents by update"
+            )
+    return found
+
+
+def _checked(values: Any) -> NewLabel:
+    if isinstance(values, NewLabel):
+        values = {"label": values.label, "text": values.text, "examples": values.examples}
+    if not isinstance(values, dict):
+        raise DataError(f"this is {type(values).__name__}, not an object; give {{…}} with a label and what it is like")
+    unknown = sorted(set(values) - set(KEYS))
+    if unknown:
+        raise DataError(f"there is no field {unknown[0]!r} of a label; there are: {', '.join(KEYS)}")
+    if "label" not in values:
+        raise DataError("the label has no name; give it as label")
+    text, examples = values.get("text"), values.get("examples")
+    if text is not None and not isinstance(text, str):
+        raise DataError(f"the text of {values['label']!r} is {type(text).__name__}, not a string")
+    examples = () if examples is None else examples
+    if isinstance(examples, str | dict) or not isinstance(examples, Iterable):
+        raise DataError(f"the examples of {values['label']!r} are {type(examples).__name__}; give a list of texts")
+    examples = tuple(examples)
+    for example in examples:
+        if not isinstance(example, str):
+            raise DataError(f"an example of {values['label']!r} is {type(example).__name__}; give texts")
+    (name,) = distinct([values["label"]])
+    return NewLabel(name, text or None, examples)

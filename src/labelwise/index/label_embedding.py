@@ -1,0 +1,178 @@
+"""What a label looks like: Z, one row of features per label."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelwise.engine.allocator import give_back_large_arrays
+from labelwise.engine.threads import map_in_order
+from labelwise.errors import DataError, UsageError
+from labelwise.kernels.embed import sum_rows
+from labelwise.types import Csr, Floats
+
+Features: TypeAlias = Csr | npt.NDArray[np.float32]
+"""Rows of features, sparse or dense."""
+
+# (label, document) pairs in one piece of work. Blocks do not change a value; they bound what is gathered at once.
+PAIRS_PER_BLOCK = 1 << 14
+
+
+def embed_labels(
+    Y: Any,
+    X: Any,
+    *,
+    method: Literal["pifa", "text"] = "pifa",
+    normalize_documents: bool = False,
+    label_X: Any = None,
+    threads: int | None = None,
+) -> Features:
+    """Features of the labels, each of length one.
+
+    Parameters
+    ----------
+    Y
+        (n_docs, n_labels) true labels, sparse.
+    X
+        (n_docs, n_features) features of the documents: sparse tf-idf, or a dense array such as an encoder's.
+    method
+        ``pifa``, positive instance feature aggregation: the sum of the features of a label's documents (section 3.1
+        of the paper; with an encoder's features it is its pifa-neural). ``text``: the rows of `label_X` alone.
+    normalize_documents
+        Scale the rows of Y to length one first, as the paper's own code does, so that documents with many labels
+        speak less about each of them.
+    label_X
+        (n_labels, n_features) features of the labels' own texts, for labels without documents.
+    threads
+        Threads to use; all cores if not given. The result does not depend on it.
+
+    Returns
+    -------
+    Z
+        (n_labels, n_features) float32, sparse or dense as X is. The row of a label of which nothing is known is zero.
+
+    Examples
+    --------
+    >>> Y = sp.csr_array(np.array([[1, 1], [1, 0]]))
+    >>> X = sp.csr_array(np.array([[3.0, 0.0], [0.0, 4.0]]))
+    >>> embed_labels(Y, X).toarray()
+    array([[0.6, 0.8],
+           [1. , 0. ]], dtype=float32)
+    """
+    if method not in ("pifa", "text"):
+        raise UsageError(f"there is no label embedding {method!r}; the methods are pifa, text")
+    give_back_large_arrays()
+    votes, features = Csr(Y, dtype=np.float32), _features(X, "X")
+    own: Features | None = None if label_X is None else _scaled(_features(label_X, "label_X"))
+    _check_shapes(votes, features, own)
+    if method == "text":
+        if own is None:
+            raise UsageError("the label embedding text needs label_X, the features of the labels' own texts")
+        return own
+    if normalize_documents:
+        votes = _scaled(votes)
+    labels: Csr = votes.T.tocsr()  # (n_labels, n_docs)
+    if isinstance(features, np.ndarray):
+        Z: Features = _scaled(np.asarray(labels @ features, np.float32))
+    else:
+        Z = _sum_sparse(labels, features, threads)
+    return Z if own is None else _filled(Z, own)
+
+
+def _sum_sparse(labels: Csr, features: Csr, threads: int | None) -> Csr:
+    """The scaled sums of sparse rows, a block of labels at a time."""
+    n_labels, n_features = labels.shape[0], features.shape[1]
+    n_blocks = labels.nnz // PAIRS_PER_BLOCK + 1
+    borders = np.searchsorted(labels.indptr, np.linspace(0, labels.nnz, n_blocks + 1)[1:-1])
+    borders = np.unique(np.concatenate(([0], borders, [n_labels])))
+    indices = features.indices.astype(np.int32, copy=False).view(np.uint32)
+    docs = labels.indices.astype(np.int32, copy=False).view(np.uint32)
+
+    def work(block: int) -> tuple[npt.NDArray[Any], ...]:
+        begin, end = borders[block], borders[block + 1]
+        indptr = labels.indptr[begin : end + 1]
+        own = slice(indptr[0], indptr[-1])
+        rows: tuple[npt.NDArray[Any], ...] = sum_rows(
+            indptr - indptr[0], docs[own], labels.data[own], features.indptr, indices, features.data, n_features
+        )
+        return rows
+
+    # Blocks are appended as they come: all of them beside the whole would take twice the memory.
+    columns: npt.NDArray[Any] = np.empty(0, np.int32)
+    values: npt.NDArray[Any] = np.empty(0, np.float32)
+    ends = [np.zeros(1, np.int64)]
+    for block_ends, block_columns, block_values in map_in_order(work, range(len(borders) - 1), threads):
+        n_before = len(values)
+        columns.resize(n_before + len(block_columns), refcheck=False)
+        values.resize(n_before + len(block_values), refcheck=False)
+        columns[n_before:], values[n_before:] = block_columns, block_values
+        ends.append(block_ends[1:] + n_before)
+    kind = np.int32 if len(values) <= np.iinfo(np.int32).max else np.int64  # scipy wants one type for both
+    indptr: npt.NDArray[Any] = np.concatenate(ends).astype(kind)
+    Z = Csr((values, columns.astype(kind, copy=False), indptr), shape=(n_labels, n_features))
+    Z.has_canonical_format = True
+    return Z
+
+
+def _features(given: Any, name: str) -> Features:
+    """Rows as float32, sparse or dense, without NaN or infinity."""
+    rows: Features
+    if sp.issparse(given):
+        rows = Csr(given, dtype=np.float32)  # type: ignore[call-overload]  # any sparse format will do
+        finite = np.isfinite(rows.data).all()
+    else:
+        rows = np.ascontiguousarray(given, np.float32)
+        if rows.ndim != 2:
+            raise DataError(f"{name} must be a matrix, not an array of shape {rows.shape}")
+        finite = np.isfinite(rows).all()
+    if not finite:
+        raise DataError(f"{name} holds NaN or infinity; make the features anew, or replace these values by 0")
+    return rows
+
+
+def _check_shapes(votes: Csr, features: Features, own: Features | None) -> None:
+    if votes.shape[0] != features.shape[0]:
+        raise DataError(
+            f"Y has {votes.shape[0]} rows but X has {features.shape[0]}; both must describe the same documents"
+        )
+    if not np.isfinite(votes.data).all():
+        raise DataError("Y holds NaN or infinity; its values are 1 where a document has a label")
+    if own is None:
+        return
+    if own.shape != (votes.shape[1], features.shape[1]):
+        raise DataError(
+            f"label_X has shape {own.shape}, but there are {votes.shape[1]} labels and {features.shape[1]} features; "
+            "make the features of the label texts with the same vocabulary as those of the documents"
+        )
+    if sp.issparse(own) != sp.issparse(features):
+        raise DataError("X and label_X must both be sparse or both be dense")
+
+
+def unit_rows(rows: Floats) -> npt.NDArray[np.float32]:
+    """Dense rows of length one; zero rows stay zero."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    return (rows / np.where(lengths > 0, lengths, 1)[:, None]).astype(np.float32)
+
+
+def _scaled(rows: Any) -> Any:
+    """Rows of length one; zero rows stay zero."""
+    if isinstance(rows, np.ndarray):
+        return unit_rows(rows)
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    lengths = np.sqrt(np.bincount(row, np.square(rows.data, dtype=np.float64), minlength=rows.shape[0]))
+    data = (rows.data / np.where(lengths > 0, lengths, 1)[row]).astype(np.float32)
+    return Csr((data, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def _filled(Z: Any, own: Any) -> Features:
+    """Z with the labels' own features where a row is zero."""
+    if isinstance(Z, np.ndarray):
+        unknown = ~Z.any(axis=1)
+        Z[unknown] = own[unknown]
+        return Z
+    unknown = np.diff(Z.indptr) == 0
+    choice = sp.diags_array(unknown.astype(np.float32), format="csr")
+    return Csr(Z + choice @ own)

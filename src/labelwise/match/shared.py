@@ -1,0 +1,64 @@
+"""One encoder for several trees: fine-tuned on the clusters of all of them, which lie side by side in one head.
+
+The paper fine-tunes an encoder for each label embedding. Trees over the same documents ask for much the same of an
+encoder, though: sharing one costs a single fine-tuning, and a text is read once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelwise.features.encoder_folder import TextEncoder
+from labelwise.match.documents import Documents
+from labelwise.match.exported import ExportedMatcher
+from labelwise.match.heads import History
+from labelwise.types import Csr
+
+if TYPE_CHECKING:
+    from labelwise.match.finetuned import Matcher
+
+
+def side_by_side(clusters: Sequence[Csr]) -> Csr:
+    """(n_docs, all clusters) the clusters of several trees as those of one; `Matcher.groups_` says whose is whose."""
+    if len(clusters) == 1:
+        return clusters[0]
+    joined = Csr(sp.hstack(clusters, format="csr"))
+    joined.sort_indices()
+    return joined
+
+
+class GroupMatcher:
+    """One tree's share of a matcher that several trees share; used like `Matcher`."""
+
+    def __init__(self, joint: Matcher | ExportedMatcher, group: int) -> None:
+        self.joint, self.group = joint, group
+
+    @property
+    def encoder_(self) -> TextEncoder:
+        """The encoder that all trees share, fine-tuned."""
+        return self.joint.encoder_
+
+    @property
+    def history_(self) -> History:
+        """What the training of all trees looked like."""
+        return self.joint.history_
+
+    def match(self, documents: Documents, **options: Any) -> tuple[npt.NDArray[np.float32], Csr]:
+        """Embeddings, and the best clusters of this tree with their scores; see `Matcher.match`."""
+        E, found = self.joint.match(documents, **options)
+        return E, self.own(found)
+
+    def own(self, found: Csr) -> Csr:
+        """(n_docs, n_clusters) this tree's share of what the shared matcher has found."""
+        begin = sum(self.joint.groups_[: self.group])
+        return Csr(found[:, begin : begin + self.joint.groups_[self.group]])
+
+    def save(self, path: Path | str) -> None:
+        """Write the shared matcher; which of its trees this is must be kept beside it."""
+        self.joint.save(path)

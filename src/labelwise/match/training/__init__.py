@@ -1,0 +1,1 @@
+"""Fine-tuning an encoder on clusters of labels."""

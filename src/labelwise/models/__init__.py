@@ -1,0 +1,1 @@
+"""The models: they compose the stages and hold no algorithm."""

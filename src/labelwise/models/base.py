@@ -1,0 +1,209 @@
+"""What all models share: labels, calibration, and the files that every model folder has."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from labelwise import storage
+from labelwise.config import TfidfConfig
+from labelwise.data import Dataset
+from labelwise.data.label_names import label_list
+from labelwise.errors import StorageError, UsageError
+from labelwise.features.tfidf import Tfidf
+from labelwise.models.calibrator import Calibrator
+from labelwise.models.exemplars import Memory
+from labelwise.models.prediction_cache import Reading
+from labelwise.models.shared_parts import Shelf
+from labelwise.predictions import Predictions
+from labelwise.predictions.ranking import at_least
+from labelwise.storage.run_directory import RunDirectory, kept
+from labelwise.types import Csr, OnEvent
+
+CALIBRATED_ON = 20
+"""Best labels of a document that calibration learns from."""
+
+
+class Model(ABC):
+    """A fitted model turns documents into predictions; see `LinearTree` and `XTransformer`."""
+
+    kind: ClassVar[str]
+    """What its folder says it is."""
+    config: Any
+    tfidf_: Any
+    """None if the model was fitted on features, not on texts."""
+    labels_: list[str]
+    calibrator_: Calibrator | None
+    """None if there was nothing to calibrate on: scores are then the model's own."""
+    report_: dict[str, Any]
+    """What the model card tells of training: sizes, and what whoever trained it adds (see `labelwise.models.card`)."""
+    memory_: Memory | None = None
+    """Documents that later labels are told apart from; None unless asked for (see `labelwise.incremental`)."""
+
+    @abstractmethod
+    def inputs(self, dataset: Dataset) -> list[str] | Csr:
+        """What the model reads of a data set."""
+
+    def predict(
+        self,
+        texts_or_X: Any,
+        top_k: int = 10,
+        *,
+        min_probability: float = 0.0,
+        ids: Sequence[str] | None = None,
+        on_event: OnEvent | None = None,
+    ) -> Predictions:
+        """The best labels of each document, with probabilities if the model is calibrated.
+
+        Parameters
+        ----------
+        texts_or_X
+            Texts or features, as the model was fitted on.
+        min_probability
+            Leave out labels below this: a document may then have no label at all.
+        ids
+            The documents' own ids, passed on to the predictions.
+        """
+        documents = self._readable(texts_or_X)
+        reading = Reading(documents, threads=self.config.threads, on_event=on_event)
+        return self._answer(self.scores(reading, top_k), min_probability, ids)
+
+    def _readable(self, texts_or_X: Any) -> Any:
+        """What is given to a fitted model, checked."""
+        return texts_or_X
+
+    @abstractmethod
+    def scores(self, reading: Reading, top_k: int) -> Csr:
+        """(n_docs, n_labels) the best labels of each document with the model's own scores, as they were combined."""
+
+    def save(self, path: Path | str) -> None:
+        """Write a self-contained folder from which `load` makes the same model."""
+        with storage.atomic_folder(path, overwrite=True) as folder:
+            self.write(folder, Shelf())
+
+    def save_pretrained(self, folder: Path | str) -> None:
+        """Write what `save` writes, with a card that the Hugging Face hub understands."""
+        from labelwise.integrations import hub
+
+        hub.save_pretrained(self, folder)
+
+    @classmethod
+    def from_pretrained(cls, folder_or_repo: Path | str, **options: Any) -> Self:
+        """A model of this class from a folder, or from the hub: see `labelwise.integrations.hub.from_pretrained`."""
+        from labelwise.integrations import hub
+
+        model = hub.from_pretrained(folder_or_repo, **options)
+        if not isinstance(model, cls):
+            raise StorageError(
+                f"{folder_or_repo} holds a saved {model.kind}, no {cls.__name__}; use labelwise.from_pretrained, which "
+                "reads any model"
+            )
+        return model
+
+    def push_to_hub(self, repo: str, **options: Any) -> str:
+        """Upload into a repository of the hub, and say where it is: see `labelwise.integrations.hub.push_to_hub`."""
+        from labelwise.integrations import hub
+
+        return hub.push_to_hub(self, repo, **options)
+
+    @abstractmethod
+    def write(self, folder: Path, shelf: Shelf) -> None:
+        """Write into a folder that is there; parts that models may share go through the shelf."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, path: Path | str, *, verify: bool = True, shelf: Shelf | None = None) -> Self:
+        """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
+
+    @abstractmethod
+    def title(self) -> str:
+        """What it is, in a few words, for the card."""
+
+    @abstractmethod
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """What it is made of, for the card and for whoever trained it."""
+
+    def calibrate(self, validation: Dataset, *, on_event: OnEvent | None = None) -> Self:
+        """Learn what scores mean from documents that the model was not trained on."""
+        self.calibrator_ = None
+        known = validation.with_labels(self.labels_)
+        found = self.predict(self.inputs(known), top_k=CALIBRATED_ON, on_event=on_event).matrix
+        # Columns that only the validation data have cannot be predicted.
+        self.calibrator_ = Calibrator.fit(found, known.Y[:, : len(self.labels_)])
+        return self
+
+    def _answer(self, matrix: Csr, min_probability: float, ids: Sequence[str] | None) -> Predictions:
+        """Scores as predictions: calibrated where the model is, without what is too unlikely."""
+        if self.calibrator_ is not None:
+            matrix = self.calibrator_.transform_matrix(matrix)
+        if min_probability > 0:
+            matrix = at_least(matrix, min_probability)
+        return Predictions(matrix, self.labels_, ids)
+
+    def _save_common(self, folder: Path, card: str, **more: Any) -> None:
+        """Write names, calibration, card, description, and documents if some are kept."""
+        broken = any("\n" in name or "\r" in name for name in self.labels_)
+        lines = (storage.to_json(name) if broken else name for name in self.labels_)
+        names = folder / ("labels.jsonl" if broken else "labels.txt")
+        names.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+        if self.calibrator_ is not None:
+            self.calibrator_.save(folder / "calibration.json")
+        if self.memory_ is not None:
+            self.memory_.save(folder / "memory")
+        (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
+        about = {"config": self.config, **more, "n_labels": len(self.labels_), "report": self.report_}
+        storage.write_description(folder, kind=self.kind, config=about)
+
+    def _load_common(self, path: Path, about: dict[str, Any]) -> None:
+        """Read names, calibration, report and documents that were kept."""
+        names = label_list(path)
+        if names is None or len(names) != about["n_labels"]:
+            raise StorageError(f"{path} lacks its {about['n_labels']} label names; copy or make it again")
+        self.labels_, self.report_ = names, about.get("report", {})
+        calibration = path / "calibration.json"
+        self.calibrator_ = Calibrator.load(calibration) if calibration.is_file() else None
+        self.memory_ = Memory.load(path / "memory") if (path / "memory").is_dir() else None
+
+
+def fit_tfidf(
+    config: TfidfConfig, texts: list[str], run: RunDirectory | None, *, on_event: OnEvent | None = None
+) -> Tfidf:
+    """The vocabulary of the training texts: the first stage of every model on texts, found again by all of them."""
+    return kept(
+        run,
+        "tfidf",
+        {"config": config, "texts": texts},
+        lambda: Tfidf(config).fit(texts, on_event=on_event),
+        Tfidf.save,
+        Tfidf.load,
+    )
+
+
+def load_model(path: Path | str, *, verify: bool = True, shelf: Shelf | None = None) -> Model:
+    """A saved model, whatever its kind.
+
+    >>> model = load_model("my-model")
+    """
+    path, shelf = Path(path), shelf or Shelf()
+    kind = storage.read_description(path).get("kind")
+    if kind == "linear-tree":
+        from labelwise.models.linear_tree import LinearTree
+
+        return LinearTree.load(path, verify=verify, shelf=shelf)
+    if kind == "x-transformer":
+        from labelwise.models.xtransformer import XTransformer
+
+        return XTransformer.load(path, verify=verify, shelf=shelf)
+    if kind == "ensemble":
+        from labelwise.models.ensemble import Ensemble
+
+        return Ensemble.load(path, verify=verify)
+    raise StorageError(f"{path} holds a {kind}, no model; give a folder that was written by labelwise train")
+
+
+def check_fitted(model: Any, attribute: str) -> None:
+    """Refuse to use a model that was never fitted."""
+    if not hasattr(model, attribute):
+        raise UsageError(f"this {type(model).__name__} is not fitted yet; call fit, or load a saved one")

@@ -1,0 +1,291 @@
+"""Ensembles: several models over the same labels, trained together or brought together, that answer as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from labelwise import storage
+from labelwise.config import EnsembleConfig, Rule
+from labelwise.data import Dataset
+from labelwise.errors import StorageError, UsageError
+from labelwise.models.base import CALIBRATED_ON, Model, check_fitted, load_model
+from labelwise.models.card import render_card
+from labelwise.models.ensemble.members import Member, describe, fit_members
+from labelwise.models.ensemble.rules import Over, combine
+from labelwise.models.ensemble.selection import Jury, choose_rule, learn_weights, prune
+from labelwise.models.fitting.source import Source, check_texts
+from labelwise.models.fitting.workbench import Workbench
+from labelwise.models.holdout import measure
+from labelwise.models.prediction_cache import Reading
+from labelwise.models.shared_parts import Shelf
+from labelwise.models.sharing import share_parts
+from labelwise.storage.run_directory import fitting
+from labelwise.types import Csr, Floats, Ints, OnEvent
+
+
+class Ensemble(Model):
+    """Labels by several models: each lists its best, a rule makes one list of theirs.
+
+    >>> members = tuple(load_preset("x-transformer", label_embedding=kind) for kind in ("pifa-tfidf", "pifa-neural"))
+    >>> model = Ensemble(EnsembleConfig(members=members)).fit(train.texts, train.Y, label_names=train.labels)
+    >>> model.predict(["council regulation on fishing quotas"], top_k=3)[0]
+    [('fishery management', 0.94), ...]
+    """
+
+    kind = "ensemble"
+    config: EnsembleConfig
+    members_: list[Model]
+    weights_: Floats
+    """(n_members,) with the sum 1."""
+    rule_: Rule
+    over_: Over
+
+    def __init__(self, config: EnsembleConfig | None = None) -> None:
+        self.config = config or EnsembleConfig()
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(
+        self,
+        texts_or_X: Sequence[str] | Csr,
+        labels_or_Y: Sequence[Sequence[str]] | Csr,
+        *,
+        label_names: Sequence[str] | None = None,
+        label_texts: Sequence[str] | None = None,
+        validation: Dataset | None = None,
+        run_dir: Path | str | None = None,
+        on_event: OnEvent | None = None,
+    ) -> Self:
+        """Train all members, then learn on held-out documents how to combine them.
+
+        Parameters
+        ----------
+        texts_or_X
+            (n_docs,) texts; (n_docs, n_features) features where all members are linear trees.
+        labels_or_Y, label_names, label_texts
+            As in `XTransformer.fit`.
+        validation
+            Documents that choose, weigh and calibrate, the members and their combination. If not given, a share of the
+            training documents does (`hold_out`), from which the members' rankers learn afterwards, as they do from
+            given ones with `learn_validation`.
+        run_dir
+            Keep the stages' results there, and find them again: a run that was killed goes on.
+        """
+        config = _checked(self.config)
+        if not config.members:
+            raise UsageError("an ensemble needs members to train; give configurations, or use Ensemble.of(models)")
+        source = Source.of(
+            texts_or_X,
+            labels_or_Y,
+            label_names=label_names,
+            label_texts=label_texts,
+            validation=validation,
+            hold_out=config.hold_out,
+            seed=config.seed,
+            learn_validation=config.learn_validation,
+            features=True,
+        )
+        with fitting(run_dir, on_event) as run:
+            bench = Workbench(source, run, on_event)
+            members = fit_members(config, bench)
+            if members is None:
+                return self
+            share_parts([member.model for member in members])
+            report: dict[str, Any] = {"documents": int(source.Y.shape[0]), "pairs": int(source.Y.nnz)}
+            self._assemble(members, source.truth, source.labels, report, source.held_out)
+        return self
+
+    @classmethod
+    def of(
+        cls,
+        models: Sequence[Model],
+        config: EnsembleConfig | None = None,
+        *,
+        validation: Dataset | None = None,
+        on_event: OnEvent | None = None,
+    ) -> Self:
+        """An ensemble of fitted models over the same labels.
+
+        Parameters
+        ----------
+        config
+            How they are combined; its `members` do not matter.
+        validation
+            Documents that choose, weigh and calibrate; none of the models may have learnt from them. Without them the
+            models have equal weights.
+        """
+        _check_alike(models)
+        self = cls(_checked(replace(config or EnsembleConfig(), members=tuple(model.config for model in models))))
+        share_parts(models)
+        labels, truth = models[0].labels_, None
+        held: list[Csr | None] = [None] * len(models)
+        if validation is not None:
+            known = validation.with_labels(labels)
+            truth = known.Y
+            reading = Reading(models[0].inputs(known), threads=self.config.threads, on_event=on_event)
+            held = [model.scores(reading, max(self.config.depth, CALIBRATED_ON)) for model in models]
+        members = [Member(model, found) for model, found in zip(models, held, strict=True)]
+        sizes: dict[str, Any] = {
+            name: models[0].report_[name] for name in ("documents", "pairs") if name in models[0].report_
+        }
+        self._assemble(members, truth, labels, sizes, {"kind": "split"})
+        return self
+
+    def _assemble(
+        self,
+        members: list[Member],
+        truth: Csr | None,
+        labels: list[str],
+        report: dict[str, Any],
+        kind: dict[str, Any],
+    ) -> None:
+        """Choose rule and weights where held-out documents can say, and calibrate."""
+        config, models = self.config, [member.model for member in members]
+        over = self._choose_over(models)
+        rule, weights, calibrator = config.combine or "average", np.full(len(models), 1 / len(models)), None
+        held = [member.held for member in members if member.held is not None]
+        stay: Ints = np.arange(len(models))
+        if truth is not None and len(held) == len(members):
+            values = [_values(model, found, over) for model, found in zip(models, held, strict=True)]
+            jury = Jury(values, truth, depth=config.depth, over=over)
+            rule = config.combine or choose_rule(jury, len(models))
+            if config.prune is not None:
+                stay = prune(jury, rule, weights, config.prune)
+                values, weights = [values[at] for at in stay], weights[stay] / weights[stay].sum()
+                jury = Jury(values, truth, depth=config.depth, over=over)
+            if config.weights == "learned":
+                weights = learn_weights(jury, rule, weights)
+            options: dict[str, Any] = {"weights": weights, "depth": config.depth, "over": over}
+            measured = measure(combine(values, rule, **options, top_k=CALIBRATED_ON), truth)
+            calibrator = measured.calibrator if config.calibrate else None
+            report["validation"] = {**kind, **measured.to_dict()}
+            report["tuning"] = {"trials": jury.trials, "metric": "the mean of P@1, P@3 and P@5"}
+        shares = dict(zip(stay.tolist(), weights.tolist(), strict=True))
+        report["members"] = [
+            {
+                "name": describe(model.config),
+                "weight": shares.get(at),
+                "scores": model.report_.get("validation", {}).get("scores"),
+            }
+            for at, model in enumerate(models)
+        ]
+        # Nothing of an earlier fit is touched before all is trained.
+        self.members_, self.weights_ = [models[at] for at in stay], np.asarray(weights, np.float64)
+        self.rule_, self.over_, self.labels_, self.calibrator_ = rule, over, labels, calibrator
+        self.tfidf_, self.report_ = models[0].tfidf_, report
+
+    def _choose_over(self, models: Sequence[Model]) -> Over:
+        calibrated = all(model.calibrator_ is not None for model in models)
+        if self.config.over == "probabilities" and not calibrated:
+            raise UsageError(
+                "not every member is calibrated, so there are no probabilities to combine; give validation documents, "
+                "hold more documents out, or combine scores"
+            )
+        return self.config.over or ("probabilities" if calibrated else "scores")
+
+    # ------------------------------------------------------------------ using
+
+    def inputs(self, dataset: Dataset) -> list[str] | Csr:
+        """What the members read of a data set."""
+        return self.members_[0].inputs(dataset)
+
+    def _readable(self, texts_or_X: Any) -> Any:
+        check_fitted(self, "members_")
+        neural = any(hasattr(model, "matcher_") for model in self.members_)
+        return check_texts(texts_or_X) if neural else texts_or_X
+
+    def scores(self, reading: Reading, top_k: int) -> Csr:
+        """(n_docs, n_labels) the best labels of each document with combined scores."""
+        depth = max(self.config.depth, top_k)
+        values = [_values(model, model.scores(reading, depth), self.over_) for model in self.members_]
+        options: dict[str, Any] = {"weights": self.weights_, "depth": depth, "over": self.over_, "top_k": top_k}
+        return combine(values, self.rule_, **options, on_event=reading.on_event)
+
+    def title(self) -> str:
+        """What it is, in a few words."""
+        return f"An ensemble of {len(self.members_)} models"
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """What it is made of."""
+        yield "labels", f"{len(self.labels_):,}"
+        weights = "equal weights" if np.ptp(self.weights_) < 1e-9 else "learnt weights"
+        yield "scores combined by", f"{self.rule_} of {self.over_}, {weights}"
+        for number, member in enumerate(self.report_["members"], start=1):
+            scores, weight = member["scores"], member["weight"]
+            told = "  ".join(f"{name} {scores[name]:.2f}" for name in ("P@1", "P@3", "P@5")) if scores else ""
+            share = "dropped" if weight is None else f"weight {weight:.3f}"
+            yield f"member {number}", "; ".join(filter(None, (member["name"], told, share)))
+
+    # ------------------------------------------------------------------ keeping
+
+    def write(self, folder: Path, shelf: Shelf) -> None:
+        """Write into a folder that is there; what several members use lies there once."""
+        check_fitted(self, "members_")
+        shelf = Shelf(folder)
+        for number, model in enumerate(self.members_, start=1):
+            place = folder / "members" / f"{number:02}"
+            place.mkdir(parents=True)
+            model.write(place, shelf)
+        chosen = {"rule": self.rule_, "over": self.over_, "weights": self.weights_.tolist()}
+        config = replace(self.config, members=tuple(model.config for model in self.members_))
+        self._save_common(folder, render_card(self), config=config, chosen=chosen)
+
+    @classmethod
+    def load(cls, path: Path | str, *, verify: bool = True, shelf: Shelf | None = None) -> Self:
+        """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
+        path, shelf = Path(path), shelf or Shelf()
+        about = storage.read_description(path, kind=cls.kind)["config"]
+        settings, chosen = dict(about["config"]), about["chosen"]
+        n_members = len(settings.pop("members"))
+        places = [path / "members" / f"{number:02}" for number in range(1, n_members + 1)]
+        members = [load_model(place, verify=verify, shelf=shelf) for place in places]
+        config = storage.restore(EnsembleConfig, settings, path)
+        self = cls(replace(config, members=tuple(model.config for model in members)))
+        self._load_common(path, about)
+        self.members_, self.weights_ = members, np.array(chosen["weights"], np.float64)
+        self.rule_, self.over_ = chosen["rule"], chosen["over"]
+        if len(self.weights_) != n_members or any(model.labels_ != self.labels_ for model in members):
+            raise StorageError(f"{path} holds members that do not belong together; copy or make it again")
+        self.tfidf_ = members[0].tfidf_
+        share_parts(members)
+        return self
+
+
+def _values(model: Model, scores: Csr, over: Over) -> Csr:
+    """A member's scores, or the probabilities that they stand for."""
+    if over == "scores":
+        return scores
+    assert model.calibrator_ is not None
+    return model.calibrator_.transform_matrix(scores)
+
+
+def _check_alike(models: Sequence[Model]) -> None:
+    if not models:
+        raise UsageError("an ensemble needs models; give at least one")
+    first = models[0]
+    for number, model in enumerate(models, start=1):
+        if isinstance(model, Ensemble):
+            raise UsageError(f"model {number} is an ensemble itself; give its members")
+        check_fitted(model, "labels_")
+        if model.labels_ != first.labels_:
+            raise UsageError(
+                f"model {number} has {len(model.labels_)} labels and not the {len(first.labels_)} of the first model "
+                "in the same order; train all of them with the same label names"
+            )
+        if (model.tfidf_ is None) != (first.tfidf_ is None):
+            raise UsageError(f"of model 1 and model {number} one reads texts and the other features; give models alike")
+
+
+def _checked(config: EnsembleConfig) -> EnsembleConfig:
+    if config.depth < 1:
+        raise UsageError(f"depth is {config.depth}; it must be at least 1")
+    if not 0 <= config.hold_out < 1:
+        raise UsageError(f"hold_out is {config.hold_out}; it must be a share between 0 and 1")
+    if config.prune is not None and config.prune < 0:
+        raise UsageError(f"prune is {config.prune}; give the points that a member must bring to stay, 0 or more")
+    return config

@@ -1,0 +1,198 @@
+"""Reading predictions, ours and other systems'; what is wrong with a file is told by line."""
+
+import csv
+import gzip
+import json
+import lzma
+import zipfile
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelwise.errors import DataError, need
+from labelwise.predictions.result import Predictions
+from labelwise.predictions.writing import SUFFIXES, Row, format_of, open_text
+
+Record: TypeAlias = tuple[int, str | None, Row]
+"""What a file says about one document: line, id, scored labels in the order of the file."""
+
+
+def read_predictions(
+    path: Path | str, labels: Sequence[str] | None = None, ids: Sequence[str] | None = None
+) -> Predictions:
+    """The predictions in a file that `Predictions.write` or another system wrote.
+
+    Parameters
+    ----------
+    path
+        .jsonl or .csv (also .gz, .xz), .parquet, or a scipy .npz of a (n_docs, n_labels) sparse matrix. In jsonl,
+        ``"labels"`` may hold pairs, objects with ``"label"`` and ``"score"``, or plain names, best first, which get
+        the scores 1, 1/2, 1/3, …; so do csv rows without a score, by their rank.
+    labels
+        Names of the columns of the result. Names not among them follow at the end: they count as wrong.
+        If not given, columns are in order of appearance (of .npz: numbers).
+    ids
+        The documents wanted, in this order; all of them must be in the file once, and no others.
+        A file without ids is taken to be in this order already.
+    """
+    path = Path(path)
+    kind = format_of(path, (*SUFFIXES, ".npz"))
+    if not path.is_file():
+        raise DataError("there is no such file", path=path)
+    damage = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error, zipfile.BadZipFile, UnicodeDecodeError)
+    try:
+        if kind == ".npz":
+            return _read_npz(path, labels, ids)
+        reader = {".jsonl": _read_jsonl, ".csv": _read_csv, ".parquet": _read_parquet}[kind]
+        return _assemble(path, reader(path), labels, ids)
+    except damage as err:
+        raise DataError(f"the file is damaged ({err}); write it again", path=path) from err
+
+
+def _read_npz(path: Path, labels: Sequence[str] | None, ids: Sequence[str] | None) -> Predictions:
+    try:
+        matrix = sp.csr_array(sp.load_npz(path))
+        matrix.check_format(full_check=True)
+    except (ValueError, KeyError, TypeError) as err:
+        raise DataError(f"this is not a sparse matrix that scipy.sparse.save_npz wrote ({err})", path=path) from err
+    n_docs, n_labels = matrix.shape
+    if not np.isfinite(matrix.data).all():
+        row = int(np.searchsorted(matrix.indptr, np.flatnonzero(~np.isfinite(matrix.data))[0], side="right"))
+        raise DataError("a score is not a finite number", path=path, line=row)
+    if labels is not None and len(labels) != n_labels:
+        raise DataError(
+            f"the matrix has {n_labels} columns but {len(labels)} labels are given; pass those it was made with",
+            path=path,
+        )
+    if ids is not None and len(ids) != n_docs:
+        raise DataError(f"the matrix has {n_docs} rows but {len(ids)} documents are expected", path=path)
+    matrix.sum_duplicates()
+    return Predictions(matrix, labels if labels is not None else [str(j) for j in range(n_labels)], ids)
+
+
+def _read_jsonl(path: Path) -> Iterator[Record]:
+    with open_text(path, path.suffix, "r") as file:
+        for line, text in enumerate(file, 1):
+            if not text.strip():
+                continue
+            try:
+                record = json.loads(text)
+                if not isinstance(record["labels"], list):
+                    raise TypeError("labels are not a list")
+                pairs = [_pair(entry, rank) for rank, entry in enumerate(record["labels"], 1)]
+            except (ValueError, TypeError, KeyError, OverflowError) as err:
+                raise DataError(
+                    f"cannot read this record ({type(err).__name__}: {err}); "
+                    'expected {"id": …, "labels": [["name", 0.93], …]}',
+                    path=path,
+                    line=line,
+                ) from err
+            name = record.get("id")
+            yield line, None if name is None else str(name), pairs
+
+
+def _pair(entry: Any, rank: int) -> tuple[str, float]:
+    if isinstance(entry, dict):
+        return str(entry["label"]), float(entry["score"])
+    if isinstance(entry, str | int):
+        return str(entry), 1 / rank
+    label, score = entry
+    return str(label), float(score)
+
+
+def _read_csv(path: Path) -> Iterator[Record]:
+    with open_text(path, path.suffix, "r") as file:
+        rows = csv.reader(file)
+        header = next(rows, [])
+        if missing := {"id", "rank", "label"} - set(header):
+            raise DataError(
+                f"no column {', '.join(sorted(missing))}; expected the header id,rank,label,score", path=path, line=1
+            )
+        record: Record | None = None
+        try:
+            for row in rows:
+                cells = dict(zip(header, row, strict=True))
+                if record is None or record[1] != cells["id"]:
+                    if record is not None:
+                        yield record
+                    record = (rows.line_num, cells["id"], [])
+                if cells["rank"]:
+                    score = cells.get("score")
+                    record[2].append((cells["label"], float(score) if score else 1 / int(cells["rank"])))
+        except (ValueError, ZeroDivisionError, csv.Error) as err:
+            if isinstance(err, UnicodeDecodeError):
+                raise
+            raise DataError(
+                f"cannot read this row ({err}); expected id,rank,label,score", path=path, line=rows.line_num
+            ) from err
+        if record is not None:
+            yield record
+
+
+def _read_parquet(path: Path) -> Iterator[Record]:
+    parquet = need("pyarrow.parquet", extra="parquet", purpose="parquet files")
+    arrow = need("pyarrow", extra="parquet", purpose="parquet files")
+    try:
+        table = parquet.read_table(path, columns=["id", "labels", "scores"])
+        columns = [table.column(name).to_pylist() for name in ("id", "labels", "scores")]
+    except (arrow.ArrowException, KeyError, OSError) as err:
+        raise DataError(f"expected parquet with the columns id, labels and scores ({err})", path=path) from err
+    for line, (name, labels, scores) in enumerate(zip(*columns, strict=True), 1):
+        try:
+            pairs = [(str(label), float(score)) for label, score in zip(labels, scores, strict=True)]
+        except (ValueError, TypeError) as err:
+            raise DataError(f"labels and scores do not fit together ({err})", path=path, line=line) from err
+        yield line, None if name is None else str(name), pairs
+
+
+def _assemble(
+    path: Path, records: Iterator[Record], labels: Sequence[str] | None, ids: Sequence[str] | None
+) -> Predictions:
+    """Predictions over the columns `labels` and the rows `ids`, from records that are checked on the way."""
+    column = {name: j for j, name in enumerate(labels or ())}
+    if labels is not None and len(column) != len(labels):
+        raise DataError("the label names given are not distinct; every column needs its own")
+    wanted = None if ids is None else set(ids)
+    seen: dict[str, int] = {}  # id -> row
+    columns, scores, indptr = array("i"), array("d"), array("q", [0])
+    for line, name, pairs in records:
+        if len(indptr) > 1 and (name is None) == bool(seen):
+            raise DataError("some records have an id and some have none; give all of them one", path=path, line=line)
+        if name is not None:
+            if name in seen:
+                raise DataError(f"document {name!r} was already predicted above; keep one", path=path, line=line)
+            if wanted is not None and name not in wanted:
+                raise DataError(f"document {name!r} is not among those expected", path=path, line=line)
+            seen[name] = len(seen)
+        if len({label for label, _ in pairs}) < len(pairs):
+            raise DataError(f"a label is given twice for document {name!r}; keep one", path=path, line=line)
+        for label, score in pairs:
+            if not isfinite(score):
+                raise DataError(f"label {label!r} has the score {score}; scores are finite", path=path, line=line)
+            columns.append(column.setdefault(label, len(column)))
+            scores.append(score)
+        indptr.append(len(columns))
+    n_docs = len(indptr) - 1
+    entries = (np.array(scores, dtype=np.float64), np.array(columns, dtype=np.int32), np.array(indptr))
+    matrix = sp.csr_array(entries, shape=(n_docs, len(column)))
+    matrix.sort_indices()
+    found: Sequence[str] | None = list(seen) or None
+    if ids is not None:
+        if found is None and n_docs != len(ids):
+            raise DataError(f"{n_docs} documents without ids, but {len(ids)} are expected", path=path)
+        if found is not None:
+            if missing := [name for name in ids if name not in seen]:
+                raise DataError(
+                    f"no predictions for {len(missing)} documents, the first is {missing[0]!r}; "
+                    "a document without labels needs an empty record",
+                    path=path,
+                )
+            matrix = matrix[[seen[name] for name in ids]]
+        found = ids
+    return Predictions(matrix, list(column), found, None if labels is None else len(labels))

@@ -1,0 +1,182 @@
+"""Beam search over trained levels: the best labels of every document."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from labelwise.engine.threads import map_in_order
+from labelwise.errors import UsageError
+from labelwise.events import Task
+from labelwise.kernels.beam import HINGE, RAW, SIGMOID, collect, descend, index_features, spread_rows
+from labelwise.rank.features import Features
+from labelwise.rank.sparse_weights import LevelWeights
+from labelwise.types import Csr, OnEvent
+
+Combine: TypeAlias = Literal["l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge", "sigmoid", "ranker-only"]
+"""How scores along the path become one: the product of exp(-max(0, 1 - s)^p) or of sigmoids, or the label's own score
+alone, the others only choosing the clusters (the paper's sigma)."""
+
+# A batch's scores should stay in the cache's reach, its documents outnumber the clusters.
+_SCORES_PER_BATCH = 1 << 21
+# Rows with weights for this share of a node's children are written out in full when a model is loaded.
+FULL_SHARE = 0.2
+_TRANSFORMS = {"sigmoid": (SIGMOID, 0), **{f"l{power}-hinge": (HINGE, power) for power in (1, 2, 3, 4)}}
+
+
+@dataclass(frozen=True, eq=False)
+class Shortlist:
+    """Where a search begins if not at a single root: the nodes that another matcher found for each document."""
+
+    nodes: npt.NDArray[np.int32]
+    """(n_docs, width) parents of the first level searched, -1 where a document has fewer."""
+    scores: npt.NDArray[np.float32]
+    """(n_docs, width) their scores, transformed, as logarithms."""
+
+    @classmethod
+    def of(cls, found: Csr, combine: Combine, weight: float = 1.0) -> Self:
+        """Nodes with the matcher's own scores.
+
+        Parameters
+        ----------
+        found : (n_docs, n_nodes) scores as the matcher gives them; entries that are not there are not searched
+        combine : how they become factors of a label's score; "ranker-only" leaves them out
+        weight : the power that the factors are raised to: below 1 they count for less than the label's own
+        """
+        counts = np.diff(found.indptr)
+        width = max(int(counts.max(initial=0)), 1)
+        nodes = np.full((found.shape[0], width), -1, np.int32)
+        scores = np.zeros((found.shape[0], width), np.float32)
+        filled = np.arange(width) < counts[:, None]
+        nodes[filled] = found.indices
+        scores[filled] = np.float32(weight) * _logarithms(found.data, combine)
+        return cls(nodes, scores)
+
+
+class BeamSearch:
+    """Finds the best leaves below a root. May be used from any number of threads."""
+
+    def __init__(self, levels: Sequence[LevelWeights], *, n_features: int, combine: Combine = "l3-hinge") -> None:
+        if combine not in get_args(Combine):
+            raise UsageError(f"unknown combine {combine!r}; there are: {', '.join(get_args(Combine))}")
+        self.levels, self.n_features, self.combine = list(levels), n_features, combine
+        self._arrays = [
+            tuple(
+                array.view(np.uint16) if array.dtype == np.float16 else array for array in level.to_arrays("").values()
+            )
+            for level in self.levels
+        ]
+        self._largest = [int(np.diff(level.child_indptr).max(initial=1)) for level in self.levels]
+        self._lookups = [
+            (
+                *index_features(level.row_indptr, level.row_feature, n_features),
+                *spread_rows(arrays, np.float32(FULL_SHARE)),
+            )
+            for level, arrays in zip(self.levels, self._arrays, strict=True)
+        ]
+        # A single parent's rows, the root's above all, are looked up by every document: their table stands ready.
+        self._standing = [_row_table(level, n_features) if level.n_parents == 1 else None for level in self.levels]
+        nothing = (np.empty(0, np.float32), np.empty(0, np.int32), np.zeros(2, np.int32))
+        self._empty = Csr(nothing, shape=(1, self.levels[-1].n_children))
+        self._local = threading.local()
+
+    def top(
+        self,
+        documents: Features,
+        *,
+        beam: int,
+        top_k: int,
+        start: Shortlist | None = None,
+        threads: int | None = None,
+        on_event: OnEvent | None = None,
+    ) -> Csr:
+        """The best `top_k` leaves of each document with their scores, below the root or below a shortlist's nodes.
+
+        Scores are between 0 and 1, except those of "ranker-only". Entries of a row are in order of their columns.
+
+        Returns
+        -------
+        Y_pred : (n_docs, n_leaves) float32
+        """
+        if beam < 1 or top_k < 1:
+            raise UsageError(f"beam is {beam} and top_k is {top_k}; both must be at least 1")
+        n_docs, n_leaves = documents.n_docs, self.levels[-1].n_children
+        if start is None and self.levels[0].n_parents > 1:
+            raise UsageError(f"the search begins at {self.levels[0].n_parents} nodes; say where, by a shortlist")
+        if start is not None and len(start.nodes) != n_docs:
+            raise UsageError(f"the shortlist is of {len(start.nodes)} documents, not of these {n_docs}")
+        first = 1 if start is None else start.nodes.shape[1]
+        width = max(
+            min(beam if depth else first, level.n_parents) * largest
+            for depth, (level, largest) in enumerate(zip(self.levels, self._largest, strict=True))
+        )
+        size = max(1, _SCORES_PER_BATCH // width)
+        borders = [(start, min(start + size, n_docs)) for start in range(0, max(n_docs, 1), size)]
+
+        def search(border: tuple[int, int]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+            return self._search(documents, *border, beam, min(top_k, n_leaves), start)
+
+        parts = []
+        with Task(on_event, "predicting", total=n_docs) as task:
+            for part in map_in_order(search, borders, threads):
+                parts.append(part)
+                task.advance(len(part[0]))
+        best = parts[0] if len(parts) == 1 else (np.concatenate(column) for column in zip(*parts, strict=True))
+        indptr, indices, data = collect(*best)
+        if indptr[-1] < 1 << 31:
+            indptr = indptr.astype(np.int32)
+        else:  # scipy wants one type for both
+            indices = indices.astype(np.int64)
+        if n_docs == 1:  # a copy, since scipy's checks of what it is given take longer than a short document's search
+            Y_pred = copy(self._empty)
+            Y_pred.data, Y_pred.indices, Y_pred.indptr = data, indices, indptr
+        else:
+            Y_pred = Csr((data, indices, indptr), shape=(n_docs, n_leaves))
+        Y_pred.has_sorted_indices = Y_pred.has_canonical_format = True
+        return Y_pred
+
+    def _search(
+        self, documents: Features, begin: int, end: int, beam: int, top_k: int, start: Shortlist | None
+    ) -> tuple[Any, Any]:
+        n_docs = end - begin
+        rows = (documents.indptr[begin : end + 1], documents.indices, documents.data, documents.dense[begin:end])
+        if start is None:
+            best, scores = np.zeros((n_docs, 1), np.int32), np.zeros((n_docs, 1), np.float32)
+        else:
+            best, scores = start.nodes[begin:end], start.scores[begin:end]
+        if not hasattr(self._local, "table"):
+            self._local.table = np.full(self.n_features, -1, np.int32)
+        table = self._local.table
+        for depth, arrays in enumerate(self._arrays):
+            last = depth == len(self.levels) - 1
+            n_best = top_k if last else min(beam, self.levels[depth].n_children)
+            kind, power = _TRANSFORMS.get(self.combine, (RAW, 0) if last else (HINGE, 3))
+            alone = last and self.combine == "ranker-only"
+            standing = self._standing[depth]
+            lookup = (table if standing is None else standing, *self._lookups[depth])
+            next_best = np.empty((n_docs, n_best), np.int32)
+            next_scores = np.empty((n_docs, n_best), np.float32)
+            descend(arrays, rows, best, scores, (kind, power, alone), lookup, next_best, next_scores)
+            best, scores = next_best, next_scores
+        return best, scores if self.combine == "ranker-only" else np.exp(scores)
+
+
+def _logarithms(scores: npt.NDArray[np.float32], combine: Combine) -> npt.NDArray[np.float32]:
+    """Scores as logarithms of what is multiplied along a path, as the kernels make them below."""
+    kind, power = _TRANSFORMS.get(combine, (RAW, 0))
+    if kind == HINGE:
+        return -(np.maximum(1 - scores, 0) ** power).astype(np.float32)
+    return -np.logaddexp(0, -scores).astype(np.float32) if kind == SIGMOID else np.zeros_like(scores)
+
+
+def _row_table(level: LevelWeights, n_features: int) -> npt.NDArray[np.int32]:
+    """The row of every feature in a level of one parent, -1 for none."""
+    table = np.full(n_features, -1, np.int32)
+    table[level.row_feature] = np.arange(len(level.row_feature), dtype=np.int32)
+    return table

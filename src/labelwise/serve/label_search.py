@@ -1,0 +1,73 @@
+"""Finding labels: by how they begin, by what they contain, by what they mean."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from labelwise.models.base import Model
+
+Match: TypeAlias = Literal["prefix", "substring", "meaning"]
+
+MOST_BY_MEANING = 200_000
+"""Labels that are embedded when the first search by meaning comes."""
+
+
+class LabelSearch:
+    """The labels of one version of a model."""
+
+    def __init__(self, model: Model) -> None:
+        pairs = sorted((name.casefold(), name) for name in model.labels_)
+        self._folded = [folded for folded, _ in pairs]
+        self._names = [name for _, name in pairs]
+        self._encoder = encoder_of(model)
+        self._vectors: npt.NDArray[np.float32] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def by_meaning(self) -> bool:
+        """Whether labels can be found by meaning."""
+        return self._encoder is not None and len(self._names) <= MOST_BY_MEANING
+
+    def find(self, query: str, match: Match) -> Sequence[str]:
+        """All labels that match: in alphabetical order, or the nearest in meaning first."""
+        if not query:
+            return self._names
+        if match == "meaning":
+            return self._nearest(query)
+        folded = query.casefold()
+        if match == "prefix":
+            start = bisect_left(self._folded, folded)
+            end = start
+            while end < len(self._folded) and self._folded[end].startswith(folded):
+                end += 1
+            return self._names[start:end]
+        return [name for key, name in zip(self._folded, self._names, strict=True) if folded in key]
+
+    def _nearest(self, query: str) -> list[str]:
+        with self._lock:
+            if self._vectors is None:
+                self._vectors = self._embed(self._names)
+        likeness = self._vectors @ self._embed([query])[0]
+        return [self._names[at] for at in np.argsort(-likeness, kind="stable").tolist()]
+
+    def _embed(self, texts: list[str]) -> npt.NDArray[np.float32]:
+        assert self._encoder is not None
+        vectors: npt.NDArray[np.float32] = np.array(self._encoder.embed(texts), np.float32)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return vectors
+
+
+def encoder_of(model: Model) -> Any:
+    """The encoder of an X-Transformer, or of the first in an ensemble; None for linear models."""
+    for part in [model, *getattr(model, "members_", ())]:
+        matcher = getattr(part, "matcher_", None)
+        encoder = getattr(getattr(matcher, "joint", matcher), "encoder_", None)
+        if encoder is not None:
+            return encoder
+    return None

@@ -1,0 +1,232 @@
+"""What the estimators share: parameters to settings, documents in any form, answers in scikit-learn's forms."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import is_dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from labelwise.config.presets import changed, load_preset
+from labelwise.data.frames import plain_documents
+from labelwise.errors import UsageError
+from labelwise.models.base import Model, load_model
+from labelwise.models.prediction_cache import Reading
+from labelwise.sklearn.answers import bounded, chosen_labels, filled, formed, shares
+from labelwise.sklearn.classes import Targets, encoded, holds_lists, targets_of
+from labelwise.types import Csr
+
+Place = tuple[str, ...]
+"""Where a setting lies in a configuration: ("ranker", "cost")."""
+
+
+class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A labelwise model behind scikit-learn's interface."""
+
+    model_: Model
+    """The fitted model, which can be saved, and answers with names."""
+    _places: ClassVar[dict[str, tuple[Place, ...]]]
+    """Which settings a parameter stands for."""
+    _texts_only: ClassVar[bool] = False
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(self, X: Any, y: Any, *, label_names: Sequence[str] | None = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X
+            (n_docs,) texts, or (n_docs, n_features) features, sparse or dense.
+        y
+            (n_docs, n_labels) matrix of 0 and 1, sparse, dense or a frame; (n_docs,) lists of label names; or
+            (n_docs,) one class for each document.
+        label_names
+            (n_labels,) what the columns of a matrix are called.
+        """
+        self._check_use()
+        documents = self._documents(X, reset=True)
+        targets = targets_of(y, label_names)
+        check_consistent_length(X, targets.Y)
+        self.model_ = self._fit_model(documents, targets)
+        self.classes_, self._kind, self._y_sparse = targets.classes, targets.kind, targets.sparse
+        return self
+
+    @abstractmethod
+    def _fit_model(self, documents: Any, targets: Targets) -> Model:
+        """A model trained with this estimator's settings."""
+
+    def _settings(self) -> dict[str, Any]:
+        """The parameters that are given, as nested settings."""
+        values: dict[str, Any] = {}
+        for name, places in self._places.items():
+            value = getattr(self, name)
+            if value is None:
+                continue
+            for place in places:
+                table = values
+                for part in place[:-1]:
+                    table = table.setdefault(part, {})
+                table[place[-1]] = value.item() if isinstance(value, np.generic) else value
+        if self.random_state is not None:
+            whole = isinstance(self.random_state, int | np.integer)
+            drawn = self.random_state if whole else check_random_state(self.random_state).randint(1 << 31)
+            values["seed"] = int(drawn)
+        if self.n_jobs is not None and self.n_jobs > 0:
+            values["threads"] = int(self.n_jobs)
+        return values
+
+    def _config(self, kind: type[Any]) -> Any:
+        """The preset's settings with the parameters on top."""
+        config = self.preset if is_dataclass(self.preset) else load_preset(self.preset)
+        if not isinstance(config, kind):
+            raise UsageError(f"the preset {self.preset!r} is not one of {type(self).__name__}; choose another")
+        return changed(config, self._settings(), "the parameters given")
+
+    def _check_use(self) -> None:
+        if self.top_k is None and self.threshold is None:
+            raise UsageError("top_k and threshold are both None, so every label would be predicted; give one of them")
+        for name in ("top_k", "candidates"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"{name} is {value}; it must be at least 1")
+        if self.sparse_output not in (True, False, "auto"):
+            raise UsageError(f"sparse_output is {self.sparse_output!r}; it must be True, False or 'auto'")
+
+    def _documents(self, X: Any, *, reset: bool) -> Any:
+        """Texts as a list, features as a sparse matrix."""
+        if _holds_texts(X):
+            if not reset and self.model_.tfidf_ is None:
+                raise UsageError(f"this {type(self).__name__} was fitted on features; give those, not texts")
+            return list(plain_documents(X))
+        if self._texts_only:
+            raise UsageError(f"{type(self).__name__} reads texts: give a list of strings, not features")
+        if not reset and self.model_.tfidf_ is not None:
+            raise UsageError(f"this {type(self).__name__} was fitted on texts; give those, not features")
+        return sp.csr_array(validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset))
+
+    # ------------------------------------------------------------------ using
+
+    def predict(self, X: Any) -> Any:
+        """The labels of each document.
+
+        Returns
+        -------
+        Y : (n_docs, n_labels) 1 for each label that reaches `threshold` and is among the best `top_k`; where one class
+            was given for each document, (n_docs,) classes.
+        """
+        scores = self._scores(X)
+        if self._kind == "classes":
+            return self.classes_[filled(scores).argmax(axis=1)]
+        chosen = chosen_labels(self._probabilities(scores), threshold=self.threshold, top_k=self.top_k)
+        return formed(chosen, sparse=self._sparse())
+
+    def decision_function(self, X: Any) -> Any:
+        """The model's own scores of the best `candidates` labels of each document, 0 for the others.
+
+        Returns
+        -------
+        scores : (n_docs, n_labels); for two classes (n_docs,) the second one's share of both less the first one's
+        """
+        scores = self._scores(X)
+        if self._kind == "classes" and len(self.classes_) == 2:
+            both = shares(filled(self._bounded(scores)))
+            return both[:, 1] - both[:, 0]
+        return formed(scores, sparse=True) if self._sparse() else filled(scores)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the best `candidates` labels of each document, 0 for the others.
+
+        They are calibrated where documents were held out for that, and else the model's scores, between 0 and 1. Where
+        one class was given for each document they sum to 1.
+
+        Returns
+        -------
+        probabilities : (n_docs, n_labels)
+        """
+        found = self._probabilities(self._scores(X))
+        if self._kind == "classes":
+            return shares(filled(found))
+        return formed(found, sparse=self._sparse())
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of documents with exactly the right labels, as for all classifiers of scikit-learn."""
+        found = self.predict(X)
+        truth = encoded(y, self.classes_) if self._kind != "classes" and holds_lists(y) else y
+        return float(accuracy_score(truth, found, sample_weight=sample_weight))
+
+    def _scores(self, X: Any) -> Csr:
+        check_is_fitted(self, "model_")
+        documents = self._documents(X, reset=False)
+        reading = Reading(documents, threads=self.model_.config.threads, on_event=self.on_event)
+        return self.model_.scores(reading, max(self.candidates, self.top_k or 1))
+
+    def _probabilities(self, scores: Csr) -> Csr:
+        if self.model_.calibrator_ is not None:
+            return self.model_.calibrator_.transform_matrix(scores)
+        return self._bounded(scores)
+
+    def _bounded(self, scores: Csr) -> Csr:
+        return bounded(scores, sigmoid=getattr(self.model_.config, "combine", None) == "ranker-only")
+
+    def _sparse(self) -> bool:
+        return self._y_sparse if self.sparse_output == "auto" else bool(self.sparse_output)
+
+    # ------------------------------------------------------------------ keeping
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.sparse = True, not self._texts_only
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = self._texts_only, not self._texts_only
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A model goes into a pickle as the files that `save` writes."""
+        state = dict(super().__getstate__())
+        if "model_" in state:
+            with tempfile.TemporaryDirectory() as place:
+                folder = Path(place) / "model"
+                state["model_"].save(folder)
+                files = [file for file in folder.rglob("*") if file.is_file()]
+                state["model_"] = {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        files = state.pop("model_", None)
+        super().__setstate__(state)
+        if files is None:
+            return
+        place = Path(tempfile.mkdtemp(prefix="labelwise-"))
+        for name, content in files.items():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_bytes(content)
+        self.model_ = load_model(place)
+        # Weights are mapped from the files, which therefore stay as long as the model does.
+        weakref.finalize(self.model_, shutil.rmtree, place, ignore_errors=True)
+        self.model_.config = replace(self.model_.config, threads=self._settings().get("threads"))
+
+
+SparseOutput = bool | Literal["auto"]
+
+
+def _holds_texts(X: Any) -> bool:
+    """Whether X is a column of strings; an empty one is left to scikit-learn's checks."""
+    if isinstance(X, str):
+        raise UsageError("expected a list of texts, got one string; write [text] for a single one")
+    if sp.issparse(X) or hasattr(X, "columns") or getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or not len(X):
+        return False
+    first = plain_documents(X)
+    return isinstance(first, list | tuple) and isinstance(first[0], str)

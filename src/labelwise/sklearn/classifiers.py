@@ -1,0 +1,252 @@
+"""Estimators for scikit-learn: pipelines, grid searches and cross-validation with labelwise's models.
+
+>>> from labelwise.sklearn import LinearTreeClassifier
+>>> classifier = LinearTreeClassifier(preset="parabel", cost=2.0, top_k=5).fit(texts, Y)
+>>> classifier.predict(texts)                    # (n_docs, n_labels) 0/1
+>>> classifier.model_.save("my-model")           # a model like any other
+
+Parameters that are None are as the preset says. What all estimators have:
+
+preset
+    A name (`labelwise.config.presets.preset_names`), a TOML file, or a configuration.
+top_k, threshold
+    `predict` gives the best `top_k` labels of a document that reach the probability `threshold`; None for no limit.
+candidates
+    Labels of a document that get scores and probabilities; all others have 0.
+sparse_output
+    Sparse or dense answers; "auto": sparse where y was sparse or lists of names.
+hold_out
+    Share of the documents that probabilities are learnt from (and, but for `LinearTreeClassifier`, more is chosen on).
+run_dir
+    Keep the stages' results there and find them again: a grid search computes tf-idf of a fold once.
+on_event
+    Hears of progress.
+random_state
+    A seed; None for the preset's.
+n_jobs
+    Threads; None or -1 for all cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from labelwise.config import EnsembleConfig, LinearTreeConfig, Rule, XTransformerConfig
+from labelwise.config.presets import load_preset
+from labelwise.data import Dataset
+from labelwise.errors import UsageError, need
+from labelwise.models.base import Model
+from labelwise.types import OnEvent
+
+need("sklearn", extra="sklearn", purpose="the estimators of labelwise.sklearn")
+
+from labelwise.sklearn.base import LabelwiseClassifier, SparseOutput  # noqa: E402
+from labelwise.sklearn.classes import Targets  # noqa: E402
+
+__all__ = ["EnsembleClassifier", "LinearTreeClassifier", "XTransformerClassifier"]
+
+Negatives = Literal["teacher", "matcher", "both"]
+_TFIDF = ("ngram_range", "min_df", "max_features", "opening")
+
+
+class LinearTreeClassifier(LabelwiseClassifier):
+    """`labelwise.LinearTree`: Parabel, XR-Linear, Bonsai, DiSMEC and their kin, on texts or on features.
+
+    Without `hold_out` (0) scores are not calibrated, and the model is trained once.
+    """
+
+    _places = {  # noqa: RUF012  # declared in the base
+        **{name: ((name,),) for name in ("n_trees", "matching", "beam", "combine")},
+        **{name: (("matcher", name), ("ranker", name)) for name in ("loss", "cost")},
+        "positive_weight": (("ranker", "positive_weight"),),
+        "negatives": (("ranker", "negatives"),),
+        "weight_threshold": (("ranker", "threshold"),),
+        **{name: (("index", name),) for name in ("n_clusters", "branching", "max_leaf")},
+        **{name: (("tfidf", name),) for name in ("analyzer", "max_df", *_TFIDF)},
+    }
+
+    def __init__(
+        self,
+        preset: str | Path | LinearTreeConfig = "default",
+        *,
+        n_trees: int | None = None,
+        matching: Literal["tree", "neighbours"] | None = None,
+        beam: int | None = None,
+        combine: str | None = None,
+        loss: Literal["squared-hinge", "hinge", "logistic"] | None = None,
+        cost: float | None = None,
+        positive_weight: float | None = None,
+        negatives: Negatives | None = None,
+        weight_threshold: float | None = None,
+        n_clusters: int | None = None,
+        branching: int | None = None,
+        max_leaf: int | None = None,
+        analyzer: Literal["word", "char", "char_wb"] | None = None,
+        ngram_range: tuple[int, int] | None = None,
+        min_df: int | float | None = None,
+        max_df: int | float | None = None,
+        max_features: int | None = None,
+        opening: int | None = None,
+        hold_out: float = 0.0,
+        top_k: int | None = None,
+        threshold: float | None = 0.5,
+        candidates: int = 100,
+        sparse_output: SparseOutput = "auto",
+        run_dir: Path | str | None = None,
+        on_event: OnEvent | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.preset, self.n_trees, self.matching, self.beam, self.combine = preset, n_trees, matching, beam, combine
+        self.loss, self.cost, self.positive_weight, self.negatives = loss, cost, positive_weight, negatives
+        self.weight_threshold, self.n_clusters, self.branching = weight_threshold, n_clusters, branching
+        self.max_leaf, self.analyzer, self.ngram_range, self.min_df = max_leaf, analyzer, ngram_range, min_df
+        self.max_df, self.max_features, self.opening = max_df, max_features, opening
+        self.hold_out, self.top_k = hold_out, top_k
+        self.threshold, self.candidates, self.sparse_output = threshold, candidates, sparse_output
+        self.run_dir, self.on_event, self.random_state, self.n_jobs = run_dir, on_event, random_state, n_jobs
+
+    def _fit_model(self, documents: Any, targets: Targets) -> Model:
+        from labelwise.models.holdout import fit_calibrated
+
+        kind = "texts" if isinstance(documents, list) else "features"
+        train = Dataset(Y=targets.Y, labels=targets.names, **{kind: documents})
+        config = self._config(LinearTreeConfig)
+        return fit_calibrated(config, train, hold_out=self.hold_out, run_dir=self.run_dir, on_event=self.on_event)
+
+
+class XTransformerClassifier(LabelwiseClassifier):
+    """`labelwise.XTransformer` on texts; needs the extra `neural`. preset="hybrid" does not fine-tune, for CPUs."""
+
+    _texts_only = True
+    _places = {  # noqa: RUF012  # declared in the base
+        "encoder": (("encoder", "name"),),
+        "max_length": (("encoder", "max_length"),),
+        **{name: ((name,),) for name in ("label_embedding", "fine_tune", "features", "beam", "combine", "hold_out")},
+        **{
+            name: (("matcher", name),)
+            for name in ("epochs", "steps", "batch_size", "learning_rate", "head_learning_rate", "device")
+        },
+        "cost": (("linear", "cost"), ("ranker", "cost")),
+        "negatives": (("ranker", "negatives"),),
+        "weight_threshold": (("ranker", "threshold"),),
+        **{name: (("index", name),) for name in ("n_clusters", "max_leaf")},
+        **{name: (("tfidf", name),) for name in _TFIDF},
+    }
+
+    def __init__(
+        self,
+        preset: str | Path | XTransformerConfig = "x-transformer",
+        *,
+        encoder: str | None = None,
+        max_length: int | None = None,
+        label_embedding: Literal["pifa-tfidf", "pifa-neural", "text-emb"] | None = None,
+        fine_tune: bool | None = None,
+        features: Literal["both", "tfidf", "neural"] | None = None,
+        beam: int | None = None,
+        combine: str | None = None,
+        epochs: float | None = None,
+        steps: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        head_learning_rate: float | None = None,
+        device: str | None = None,
+        cost: float | None = None,
+        negatives: Negatives | None = None,
+        weight_threshold: float | None = None,
+        n_clusters: int | None = None,
+        max_leaf: int | None = None,
+        ngram_range: tuple[int, int] | None = None,
+        min_df: int | float | None = None,
+        max_features: int | None = None,
+        opening: int | None = None,
+        hold_out: float | None = None,
+        top_k: int | None = None,
+        threshold: float | None = 0.5,
+        candidates: int = 100,
+        sparse_output: SparseOutput = "auto",
+        run_dir: Path | str | None = None,
+        on_event: OnEvent | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.preset, self.encoder, self.max_length, self.label_embedding = preset, encoder, max_length, label_embedding
+        self.fine_tune, self.features, self.beam, self.combine = fine_tune, features, beam, combine
+        self.epochs, self.steps, self.batch_size, self.learning_rate = epochs, steps, batch_size, learning_rate
+        self.head_learning_rate, self.device, self.cost, self.negatives = head_learning_rate, device, cost, negatives
+        self.weight_threshold, self.n_clusters, self.max_leaf = weight_threshold, n_clusters, max_leaf
+        self.ngram_range, self.min_df, self.max_features, self.opening = ngram_range, min_df, max_features, opening
+        self.hold_out = hold_out
+        self.top_k, self.threshold, self.candidates = top_k, threshold, candidates
+        self.sparse_output, self.run_dir, self.on_event = sparse_output, run_dir, on_event
+        self.random_state, self.n_jobs = random_state, n_jobs
+
+    def _fit_model(self, documents: Any, targets: Targets) -> Model:
+        from labelwise.models.xtransformer import XTransformer
+
+        model = XTransformer(self._config(XTransformerConfig))
+        options: dict[str, Any] = {"run_dir": self.run_dir, "on_event": self.on_event}
+        return model.fit(documents, targets.Y, label_names=targets.names, **options)
+
+
+class EnsembleClassifier(LabelwiseClassifier):
+    """`labelwise.Ensemble` of models by their presets, on texts, or on features where all of them are linear.
+
+    Parameters
+    ----------
+    members
+        Presets or configurations, one for each model.
+    combine, over, weights, prune, depth
+        As in `labelwise.EnsembleConfig`.
+    """
+
+    _places = {  # noqa: RUF012  # declared in the base
+        name: ((name,),) for name in ("combine", "over", "weights", "share_encoder", "prune", "depth", "hold_out")
+    }
+
+    def __init__(
+        self,
+        members: Sequence[str | Path | LinearTreeConfig | XTransformerConfig] = ("default", "bonsai"),
+        *,
+        combine: Rule | None = None,
+        over: Literal["scores", "probabilities"] | None = None,
+        weights: Literal["equal", "learned"] | None = None,
+        share_encoder: bool | None = None,
+        prune: float | None = None,
+        depth: int | None = None,
+        hold_out: float | None = None,
+        top_k: int | None = None,
+        threshold: float | None = 0.5,
+        candidates: int = 100,
+        sparse_output: SparseOutput = "auto",
+        run_dir: Path | str | None = None,
+        on_event: OnEvent | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.members, self.combine, self.over, self.weights = members, combine, over, weights
+        self.share_encoder, self.prune, self.depth, self.hold_out = share_encoder, prune, depth, hold_out
+        self.top_k, self.threshold, self.candidates = top_k, threshold, candidates
+        self.sparse_output, self.run_dir, self.on_event = sparse_output, run_dir, on_event
+        self.random_state, self.n_jobs = random_state, n_jobs
+
+    @property
+    def preset(self) -> EnsembleConfig:
+        """The members' settings, each with the seed and the threads of all."""
+        if isinstance(self.members, str):
+            raise UsageError(f"members is {self.members!r}; give a list of presets")
+        loaded = [load_preset(member) if isinstance(member, str | Path) else member for member in self.members]
+        return EnsembleConfig(members=tuple(loaded))
+
+    def _fit_model(self, documents: Any, targets: Targets) -> Model:
+        from labelwise.models.ensemble import Ensemble
+
+        config = self._config(EnsembleConfig)
+        seeds = {} if self.random_state is None else {"seed": config.seed}
+        members = tuple(replace(member, threads=config.threads, **seeds) for member in config.members)
+        options: dict[str, Any] = {"run_dir": self.run_dir, "on_event": self.on_event}
+        model = Ensemble(replace(config, members=members))
+        return model.fit(documents, targets.Y, label_names=targets.names, **options)

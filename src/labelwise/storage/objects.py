@@ -1,0 +1,302 @@
+"""Safe files: safetensors and JSON, written whole or not at all, read by mapping. No pickle anywhere.
+
+A saved object is a folder of two files. `arrays.safetensors` holds dense arrays and, as three arrays each, CSR
+matrices. `config.json` tells what they are: the kind of object, its configuration, the format version, and size
+and SHA-256 of the other file. Nothing in the folder is ever executed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar, get_origin, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+from labelwise import __version__
+from labelwise.errors import StorageError, UsageError
+from labelwise.types import Csr
+
+FORMAT_VERSION = 1
+CONFIG = "config.json"
+ARRAYS = "arrays.safetensors"
+
+_DTYPES = {
+    "BOOL": np.bool_,
+    "U8": np.uint8,
+    "I8": np.int8,
+    "U16": np.uint16,
+    "I16": np.int16,
+    "F16": np.float16,
+    "U32": np.uint32,
+    "I32": np.int32,
+    "F32": np.float32,
+    "U64": np.uint64,
+    "I64": np.int64,
+    "F64": np.float64,
+}
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Saved:
+    """What a saved folder holds."""
+
+    config: dict[str, Any]
+    arrays: dict[str, npt.NDArray[Any]]
+    """Read-only, mapped from the file."""
+    matrices: dict[str, Csr]
+    """Read-only, mapped from the file."""
+
+
+# ---------------------------------------------------------------------- writing
+
+
+@contextmanager
+def atomic_file(path: Path | str) -> Iterator[Path]:
+    """Give a temporary path beside `path`; what was written there takes its place when the block ends well."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+    os.close(handle)
+    aside = Path(name)
+    try:
+        yield aside
+        _fsync(aside)
+        aside.chmod(0o666 & ~_umask())
+        aside.replace(path)
+        _fsync(path.parent)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a temporary folder beside `path`; it takes its place when the block ends well.
+
+    An existing non-empty folder is refused unless `overwrite`, and then kept until the new one is complete.
+    """
+    path = Path(path)
+    if path.exists() and not overwrite and not (path.is_dir() and not any(path.iterdir())):
+        raise UsageError(f"{path} exists already; choose another place, or allow overwriting")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
+    try:
+        yield aside
+        for file in aside.rglob("*"):
+            _fsync(file)
+        _fsync(aside)
+        aside.chmod(0o777 & ~_umask())
+        _take_place(aside, path)
+        _fsync(path.parent)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _take_place(aside: Path, path: Path) -> None:
+    """Rename a folder over another; the old one is gone only after the new one stands."""
+    if not path.exists():
+        aside.rename(path)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)) / "old"
+    path.rename(old)
+    try:
+        aside.rename(path)
+    except OSError:
+        old.rename(path)
+        raise
+    finally:
+        if old.is_file():
+            old.unlink()
+        shutil.rmtree(old.parent, ignore_errors=True)
+
+
+def write_json(path: Path | str, value: Any) -> None:
+    """Write JSON that people can read, whole or not at all."""
+    with atomic_file(path) as aside:
+        text = json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
+        aside.write_text(text + "\n", encoding="utf-8")
+
+
+def save(
+    path: Path | str,
+    *,
+    kind: str,
+    config: Any = None,
+    arrays: Mapping[str, npt.NDArray[Any]] | None = None,
+    matrices: Mapping[str, Csr] | None = None,
+) -> None:
+    """Write a folder that `load` reads; an older one of the same name is replaced when the new one is complete.
+
+    Parameters
+    ----------
+    kind
+        What it is, checked by `load`.
+    config
+        A dataclass or a JSON-able value.
+    arrays, matrices
+        Dense arrays and CSR matrices by name.
+    """
+    from safetensors.numpy import save_file
+
+    tensors = {name: np.ascontiguousarray(array) for name, array in (arrays or {}).items()}
+    shapes = {}
+    for name, matrix in (matrices or {}).items():
+        shapes[name] = list(matrix.shape)
+        for part in ("indptr", "indices", "data"):
+            tensors[f"{name}.{part}"] = np.ascontiguousarray(getattr(matrix, part))
+    with atomic_folder(path, overwrite=True) as folder:
+        save_file(tensors, folder / ARRAYS)
+        files = {ARRAYS: {"bytes": (folder / ARRAYS).stat().st_size, "sha256": _sha256(folder / ARRAYS)}}
+        write_description(folder, kind=kind, config=config, matrices=shapes, files=files)
+
+
+def write_description(folder: Path, *, kind: str, config: Any, **more: Any) -> None:
+    """Write the config.json that says what a folder holds."""
+    about = {"format": "labelwise", "version": FORMAT_VERSION, "labelwise": __version__, "kind": kind}
+    write_json(folder / CONFIG, {**about, "config": config, **more})
+
+
+def to_json(value: Any) -> str:
+    """JSON on one line."""
+    return json.dumps(value, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know: dataclasses, numpy scalars, paths."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def load(path: Path | str, *, kind: str, verify: bool = True) -> Saved:
+    """Read a folder written by `save`.
+
+    Parameters
+    ----------
+    kind
+        What it must be.
+    verify
+        Read the arrays once to compare their checksum; without it only sizes are compared.
+    """
+    path = Path(path)
+    description = read_description(path, kind=kind)
+    expected = description.get("files", {}).get(ARRAYS, {})
+    file = path / ARRAYS
+    if not file.is_file():
+        raise StorageError(f"{file} is missing; the folder is incomplete, copy or make it again")
+    if file.stat().st_size != expected.get("bytes") or (verify and _sha256(file) != expected.get("sha256")):
+        raise StorageError(f"{file} is damaged (its size or checksum is wrong); copy or make it again")
+    arrays = map_arrays(file)
+    matrices = {}
+    for name, shape in description.get("matrices", {}).items():
+        parts = tuple(arrays.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
+        matrices[name] = Csr(parts, shape=tuple(shape))
+    return Saved(description.get("config") or {}, arrays, matrices)
+
+
+def read_description(path: Path, *, kind: str | None = None) -> dict[str, Any]:
+    """Read the config.json of a folder, which must hold a `kind` if one is given."""
+    description = read_json(path / CONFIG)
+    if not isinstance(description, dict) or description.get("format") != "labelwise":
+        raise StorageError(f"{path / CONFIG} was not written by labelwise; give a folder that labelwise saved")
+    if description.get("version", 0) > FORMAT_VERSION:
+        raise StorageError(
+            f"{path} has format version {description['version']}, written by labelwise "
+            f"{description.get('labelwise', '?')}; this is {__version__}, which reads versions up to {FORMAT_VERSION}: "
+            "run pip install --upgrade labelwise"
+        )
+    if kind is not None and description.get("kind") != kind:
+        raise StorageError(f"{path} holds a saved {description.get('kind')}, not a {kind}; give the folder of a {kind}")
+    return description
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file, or say in one sentence why not."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as err:
+        raise StorageError(f"{path} does not exist; give a folder that labelwise saved") from err
+    except (ValueError, OSError) as err:
+        raise StorageError(f"{path} cannot be read ({err}); copy or make it again") from err
+
+
+def map_arrays(file: Path) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a safetensors file as read-only views of the mapped file: nothing is copied."""
+    damaged = StorageError(f"{file} is not a valid safetensors file; copy or make it again")
+    whole = np.memmap(file, np.uint8, "r") if file.stat().st_size >= 8 else np.empty(0, np.uint8)
+    if len(whole) < 8:
+        raise damaged
+    begin = 8 + int(whole[:8].view("<u8")[0])
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    try:
+        header = json.loads(bytes(whole[8:begin]))
+        for name, entry in header.items():
+            if name == "__metadata__":
+                continue
+            start, end = (begin + int(offset) for offset in entry["data_offsets"])
+            dtype = np.dtype(_DTYPES[entry["dtype"]])
+            if not begin <= start <= end <= len(whole):
+                raise damaged
+            arrays[name] = np.asarray(whole[start:end]).view(dtype).reshape(entry["shape"])
+    except (ValueError, KeyError, TypeError, AttributeError) as err:
+        raise damaged from err
+    return arrays
+
+
+def restore(cls: type[T], values: Mapping[str, Any], path: Path | str) -> T:
+    """A configuration dataclass from its saved form."""
+    kinds = get_type_hints(cls)
+    unknown = sorted(set(values) - set(kinds))
+    if unknown:
+        raise StorageError(
+            f"{path} has settings that labelwise {__version__} does not know ({', '.join(unknown)}); "
+            "it was written by a newer version: run pip install --upgrade labelwise"
+        )
+    ready: dict[str, Any] = {}
+    for name, value in values.items():
+        kind: Any = kinds[name]
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+            ready[name] = restore(kind, value, path)
+        else:
+            ready[name] = tuple(value) if get_origin(kind) is tuple else value
+    return cls(**ready)
+
+
+# ---------------------------------------------------------------------- the file system
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def _fsync(path: Path) -> None:
+    with suppress(PermissionError, IsADirectoryError):  # Windows cannot open a folder
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

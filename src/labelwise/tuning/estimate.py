@@ -1,0 +1,135 @@
+"""What training takes, by a few rough rates: seconds and bytes, in numbers and in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from labelwise.config import LinearTreeConfig, XTransformerConfig
+from labelwise.config.presets import Config
+from labelwise.data import Dataset
+from labelwise.tuning.sizes import EncoderSize, Machine, Sizes
+
+# Tokens a second that one core embeds with an encoder of MiniLM's size, and what a GPU makes of 16-bit products.
+CORE_TOKENS, MINILM_PARAMETERS = 5000.0, 12 * 6 * 384**2
+GPU_FLOPS = 3e13
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What training takes, roughly."""
+
+    seconds: float
+    memory: float
+    """Bytes."""
+    gpu_memory: float = 0.0
+
+    def lines(self, machine: Machine) -> list[str]:
+        """In words, with a warning where memory will not do."""
+        gpu = f", {in_bytes(self.gpu_memory)} on the GPU" if self.gpu_memory else ""
+        takes = f"about {in_time(self.seconds)} and {in_bytes(self.memory)} of memory{gpu}"
+        said = [f"{takes}: rough figures, the truth may lie a factor of three away"]
+        if self.memory > machine.memory:
+            said.append(f"only {in_bytes(machine.memory)} of memory are free: it may not suffice")
+        if self.gpu_memory > machine.gpu_memory:
+            said.append(f"only {in_bytes(machine.gpu_memory)} are free on the GPU: it may not suffice")
+        return said
+
+
+def clusters(n_labels: int) -> int:
+    """K as the paper has it: a power of two that leaves 50 to 100 labels to a cluster."""
+    return max(1, min(n_labels, 1 << (int(math.log2(n_labels // 100 + 1)) + 1)))
+
+
+def estimate(config: Config, train: Dataset | Sizes, machine: Machine) -> Estimate:
+    """What training with these settings takes, roughly."""
+    sizes = train if isinstance(train, Sizes) else Sizes.of(train)
+    # An opening adds its words and pairs of them, most of which are there once.
+    n_values = sizes.n_values + 1.5 * min(config.tfidf.opening, sizes.words) * sizes.n_docs
+    # Microseconds of a core for each (document, label) pair, for short texts and for long ones (docs/results).
+    pairs = sizes.n_pairs * (5e-6 + 1.2e-7 * n_values / max(1, sizes.n_docs))
+    memory = 1.5e8 + 1.5 * (sizes.characters + 80 * sizes.n_docs + 16 * n_values + 600 * sizes.n_labels)
+    core_seconds = 2 * sizes.characters / 1e8
+    if isinstance(config, LinearTreeConfig):
+        # Twice: once without a tenth of the documents, to see what scores mean.
+        return Estimate(seconds=5 + (core_seconds + 2 * config.n_trees * pairs) / machine.cores, memory=memory)
+    size = EncoderSize.of(config.encoder.name)
+    length = min(config.encoder.max_length, size.max_length)
+    tokens, n_clusters = sizes.tokens(length), config.index.n_clusters or clusters(sizes.n_labels)
+    passes = (2 if config.fine_tune else 1) * 1.0
+    seen = 0.0
+    if config.fine_tune:
+        matcher = config.matcher
+        per_step = matcher.batch_size / max(1, sizes.n_docs)
+        seen = tokens * (matcher.steps * per_step if matcher.steps else matcher.epochs)
+        if matcher.negatives_from == "out-of-fold":
+            seen *= matcher.folds
+    seconds, gpu_memory = encoder_seconds(passes * tokens + 3 * seen, size, machine), 0.0
+    if machine.gpu is not None:
+        seconds += 20
+        if config.fine_tune:
+            outputs = n_clusters + (sizes.n_labels if config.matcher.learn_labels else 0)
+            gpu_memory = training_memory(sizes, size, length, config, outputs)
+    if config.fine_tune and config.matcher.learn_labels:  # the ranker reads tf-idf alone
+        core_seconds += 2 * 2 * pairs
+    else:  # one training for each weight of the embedding that is tried, and one more
+        trainings = 4 if config.dense_weight is None else 2
+        core_seconds += trainings * (2 * pairs + sizes.n_pairs * 6e-5 * size.hidden / 384)
+    memory += 3 * 4 * sizes.n_docs * size.hidden + 8 * tokens + 5e8
+    if config.fine_tune and config.matcher.linear_term:
+        memory += 2.0 * sizes.n_docs * n_clusters
+    return Estimate(seconds=10 + seconds + core_seconds / machine.cores, memory=memory, gpu_memory=gpu_memory)
+
+
+def describe_plan(preset: str, config: Config, sizes: Sizes, machine: Machine) -> Sequence[str]:
+    """What is about to be trained, for any preset."""
+    where = f"on {machine.gpu}" if machine.gpu and isinstance(config, XTransformerConfig) else f"on {cores(machine)}"
+    head = f"{preset} {where}: {sizes.n_docs:,} documents, {sizes.n_labels:,} labels"
+    return [head, *estimate(config, sizes, machine).lines(machine)]
+
+
+# ---------------------------------------------------------------------- rough figures
+
+
+def embed_seconds(sizes: Sizes, size: EncoderSize, length: int, machine: Machine) -> float:
+    """Of embedding all texts."""
+    return encoder_seconds(sizes.tokens(length), size, machine)
+
+
+def encoder_seconds(tokens: float, size: EncoderSize, machine: Machine) -> float:
+    """Of reading so many tokens; learning from a token costs as much as reading three."""
+    if machine.gpu is not None:
+        return 2 * size.parameters * tokens / GPU_FLOPS
+    return tokens * size.parameters / MINILM_PARAMETERS / (CORE_TOKENS * machine.cores)
+
+
+def training_memory(sizes: Sizes, size: EncoderSize, length: int, config: XTransformerConfig, n_clusters: int) -> float:
+    """Weights with what the optimiser keeps, activations of a batch, and what lies on the GPU of the documents."""
+    tokens = sizes.tokens(length)
+    weights = 20 * (size.parameters + size.hidden * (size.words + n_clusters))
+    batch = config.matcher.micro_batch or config.matcher.batch_size
+    activations = batch * (length * size.layers * size.hidden * 40 + 12 * n_clusters)
+    term = 2.0 * sizes.n_docs * n_clusters if config.matcher.linear_term else 0.0
+    return 5e8 + weights + activations + 4 * tokens + term
+
+
+# ---------------------------------------------------------------------- words
+
+
+def cores(machine: Machine) -> str:
+    """Such as 2 cores."""
+    return f"{machine.cores} core" + ("s" if machine.cores > 1 else "")
+
+
+def in_time(seconds: float) -> str:
+    """Such as 5 min."""
+    for most, unit, name in ((90, 1, "s"), (5400, 60, "min")):
+        if seconds <= most:
+            return f"{max(1, round(seconds / unit))} {name}"
+    return f"{seconds / 3600:.1f} h" if seconds < 36_000 else f"{seconds / 3600:,.0f} h"
+
+
+def in_bytes(n_bytes: float) -> str:
+    """Such as 1.5 GB."""
+    return f"{n_bytes / 1e9:,.1f} GB"
