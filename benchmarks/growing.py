@@ -87,7 +87,7 @@ class Bench:
         base, seconds = timed(lambda: self.fit(stripped))
         base = keep_documents(base, stripped)
         add_labels(base, [{"label": "warm up", "examples": stripped.texts[:1]}])  # compiles
-        print(f"documents kept for new labels: {len(base.memory_)}")
+        print(f"documents kept for new labels: {len(base.exemplars_)}")
         print("| " + " | ".join(HEAD) + " |")
         print("|" + "---|" * len(HEAD))
         self.show("before", base, seconds)

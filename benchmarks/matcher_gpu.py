@@ -46,14 +46,14 @@ from labelwise.features.encoder import Encoder
 from labelwise.features.packing import make_packer
 from labelwise.features.pretrained import find_encoder, quiet
 from labelwise.features.token_store import TokenStore
-from labelwise.match.finetuned import Matcher
+from labelwise.match.finetuned import FineTunedMatcher
 from labelwise.match.network import Network
 from labelwise.match.training.batches import Packed, Schedule
-from labelwise.match.training.device_data import Corpus
+from labelwise.match.training.device_data import DeviceData
 from labelwise.match.training.distributed import Processes
 from labelwise.match.training.loop import STEPS_PER_LOOK
-from labelwise.match.training.optimizer import Weights, choose_precision
-from labelwise.match.training.step import Step
+from labelwise.match.training.optimizer import MixedPrecisionOptimizer, choose_precision
+from labelwise.match.training.step import TrainStep
 
 BEGUN = time.perf_counter()
 CUDA = torch.cuda.is_available()
@@ -120,7 +120,7 @@ def show(name: str, row: dict[str, Any]) -> None:
 # ---------------------------------------------------------------------- what is measured with
 
 
-def make_corpus(encoder: Encoder, lengths: np.ndarray, n_clusters: int, *, pack: bool = True) -> Corpus:
+def make_corpus(encoder: Encoder, lengths: np.ndarray, n_clusters: int, *, pack: bool = True) -> DeviceData:
     """Random tokens, random clusters, and a linear term, as labelwise has one by default."""
     rng, n = np.random.default_rng(SEED), len(lengths)
     indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
@@ -134,7 +134,7 @@ def make_corpus(encoder: Encoder, lengths: np.ndarray, n_clusters: int, *, pack:
     packer = make_packer(encoder) if pack else None
     if pack and packer is None:
         raise RuntimeError("this encoder cannot be packed here, so the step is not the one that labelwise trains with")
-    return Corpus(encoder, TokenStore(tokens, indptr), M, term=term, packer=packer, device=DEVICE)
+    return DeviceData(encoder, TokenStore(tokens, indptr), M, term=term, packer=packer, device=DEVICE)
 
 
 def prepare(encoder: Encoder, lengths: np.ndarray, batch_size: int, n_clusters: int, compiled: bool) -> SimpleNamespace:
@@ -146,8 +146,8 @@ def prepare(encoder: Encoder, lengths: np.ndarray, batch_size: int, n_clusters: 
     corpus = make_corpus(encoder, lengths, n_clusters)
     if compiled:
         corpus.compile()
-    weights = Weights(network, config, choose_precision(config.precision, DEVICE), Processes())
-    step = Step(network, corpus, weights, config, batch_size)
+    weights = MixedPrecisionOptimizer(network, config, choose_precision(config.precision, DEVICE), Processes())
+    step = TrainStep(network, corpus, weights, config, batch_size)
     schedule = Schedule(Packed(corpus.lengths, batch_size, SEED))
     network.train()
     return SimpleNamespace(
@@ -218,7 +218,7 @@ def fine_tuning(name: str, encoder: Encoder, lengths: np.ndarray, batch_size: in
 def inference(name: str, trained: str) -> None:
     """Matcher's loop over all texts of a training, with its network as it stands, which has the working precision."""
     run = kept[trained]
-    matcher, corpus = Matcher(run.config), run.corpus
+    matcher, corpus = FineTunedMatcher(run.config), run.corpus
     matcher.groups_ = [corpus.n_clusters]
     run.network.eval()
 

@@ -40,10 +40,10 @@ from labelwise.features.packing import make_packer
 from labelwise.features.token_store import TokenStore
 from labelwise.match.network import Network, document_losses
 from labelwise.match.training.batches import Packed, Padded
-from labelwise.match.training.device_data import Corpus
+from labelwise.match.training.device_data import DeviceData
 from labelwise.match.training.distributed import Processes
-from labelwise.match.training.optimizer import Weights
-from labelwise.match.training.step import Step
+from labelwise.match.training.optimizer import MixedPrecisionOptimizer
+from labelwise.match.training.step import TrainStep
 
 CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if CUDA else "cpu")
@@ -143,15 +143,15 @@ def ours(
     row["packed"] = packer is not None
     M = clusters_of(n_docs, n_labels, n_clusters)
     before = torch.cuda.memory_allocated() if CUDA else 0
-    corpus = Corpus(
+    corpus = DeviceData(
         encoder, texts(n_docs, model.config.vocab_size), M, packer=packer, device=DEVICE,
         term=np.zeros((n_docs, n_clusters), np.float16),
     )  # fmt: skip
     row["corpus_mib"] = (torch.cuda.memory_allocated() - before) / 2**20 if CUDA else None
     mark("load")
-    weights = Weights(network, config, precision, Processes())
+    weights = MixedPrecisionOptimizer(network, config, precision, Processes())
     weights.set_rates(0.1)
-    step = Step(network, corpus, weights, config, batch)
+    step = TrainStep(network, corpus, weights, config, batch)
     plan = (Padded if packer is None else Packed)(corpus.lengths, batch, SEED)
     documents, shape = next(step._split(plan.epoch(0)[0]))
     rows = torch.from_numpy(documents).to(DEVICE)

@@ -24,7 +24,7 @@ from encoders import EncoderChoice
 from output import machine, partial_file, say, tell
 from settings import add_settings, neural_settings
 
-from labelwise.comparison.contest import Rules, find_outcome
+from labelwise.comparison.contest import EvalSettings, find_outcome
 from labelwise.comparison.measure import Costs, Outcome, measure_system
 from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System
@@ -122,7 +122,7 @@ class Bench(ExitStack):
         super().__init__()
         self.options = options
         self._done: list[dict[str, Any]] = []
-        self.rules = Rules(ks=ks, bootstrap=options.bootstrap)
+        self.rules = EvalSettings(ks=ks, bootstrap=options.bootstrap)
         self.path = Path(options.data if data is None else data)
         self.splits = Splits.read(self.path, options=read_options(), most=options.most, on_event=tell)
         place = options.run_dir or Path(self.enter_context(TemporaryDirectory()))

@@ -24,7 +24,7 @@ from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System, fit_model
 from labelwise.config import XTransformerConfig
 from labelwise.models.ensemble import Ensemble
-from labelwise.models.prediction_cache import Reading
+from labelwise.models.prediction_cache import PredictionCache
 from labelwise.predictions import Predictions
 from labelwise.types import Csr
 
@@ -108,7 +108,7 @@ class Nine:
     def _make(cls, bench: Bench, system: System, encoders: Sequence[EncoderChoice]) -> Self:
         model, costs = fit_nine(bench, system)
         begun, test = time.perf_counter(), bench.splits.test
-        reading = Reading(test.texts, threads=bench.options.threads, on_event=tell)
+        reading = PredictionCache(test.texts, threads=bench.options.threads, on_event=tell)
         names, members, held = {encoder.folder: encoder.name for encoder in encoders}, {}, {}
         for member in model.members_:
             assert isinstance(member.config, XTransformerConfig)

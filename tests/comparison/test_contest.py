@@ -8,11 +8,19 @@ import pytest
 import scipy.sparse as sp
 
 from labelwise import LinearTree, RunDirectory, generate_shop, load_model, precision_at_k
-from labelwise.comparison.contest import Entry, Rules, find_outcome, mean_costs, pooled, prediction_files, run_contest
+from labelwise.comparison.contest import (
+    EvalSettings,
+    SystemResult,
+    find_outcome,
+    mean_costs,
+    pooled,
+    prediction_files,
+    run_contest,
+)
 from labelwise.comparison.measure import Clock, Costs, Outcome, measure_system
 from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System
-from labelwise.comparison.worker import Source, measure_alone
+from labelwise.comparison.worker import DataLocation, measure_alone
 from labelwise.config.presets import load_linear_preset
 from labelwise.errors import DataError, LabelwiseError, StorageError
 from labelwise.metrics import compare, evaluate
@@ -40,7 +48,7 @@ def test_the_mean_of_two_evaluations_is_worked_out_by_hand():
     # A paired test of the mean sees the mean of what the seeds do with each document.
     assert compare(mean, one, metrics=["P@1"])["P@1"].difference == pytest.approx(200 / 3 - 100 / 3)
     assert pooled([one]) is one
-    entry = Entry(name="x", kind="trained", evaluation=mean, seeds=({"P@1": 90.0}, {"P@1": 92.0}, {"P@1": 91.0}))
+    entry = SystemResult(name="x", kind="trained", evaluation=mean, seeds=({"P@1": 90.0}, {"P@1": 92.0}, {"P@1": 91.0}))
     assert entry.deviation("P@1") == pytest.approx(stdev([90, 92, 91])) == pytest.approx(1.0)
 
 
@@ -123,7 +131,9 @@ def test_files_of_predictions(tmp_path):
 def test_a_process_that_dies_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(LabelwiseError, match="its process ended with code 1"):
-        measure_alone(System(name="default", preset="default"), Source(path="x"), tmp_path / "o", top_k=5, run_dir=None)
+        measure_alone(
+            System(name="default", preset="default"), DataLocation(path="x"), tmp_path / "o", top_k=5, run_dir=None
+        )
 
 
 def test_the_first_may_fail(tmp_path):
@@ -134,7 +144,7 @@ def test_the_first_may_fail(tmp_path):
     (tmp_path / "bad.jsonl").write_text("nonsense\n")
     (tmp_path / "good.jsonl").write_text('{"labels": ["x"]}\n{"labels": ["x"]}\n')
     files = {name: tmp_path / f"{name}.jsonl" for name in ("bad", "good")}
-    contest = run_contest([], Source(path=str(data)), rules=Rules(ks=(1,)), against=files)
+    contest = run_contest([], DataLocation(path=str(data)), rules=EvalSettings(ks=(1,)), against=files)
     assert [entry.name for entry in contest.failed] == ["bad"]
     assert "bad.jsonl, line 1" in contest.failed[0].error
     good = contest.entries[1]

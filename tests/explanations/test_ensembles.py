@@ -8,7 +8,7 @@ from labelwise.config import EnsembleConfig
 from labelwise.config.presets import load_preset
 from labelwise.models.ensemble import Ensemble
 from labelwise.models.ensemble.rules import RULES
-from labelwise.models.prediction_cache import Reading
+from labelwise.models.prediction_cache import PredictionCache
 
 EVERY = 10_000
 
@@ -17,7 +17,7 @@ EVERY = 10_000
 def test_members_add_up_where_the_rule_is_a_mean(ensemble, shop, rule):
     model = ensemble(rule)
     for text in shop["test"].texts[:3]:
-        scores = model.scores(Reading([text], threads=1), 4).toarray()[0]
+        scores = model.scores(PredictionCache([text], threads=1), 4).toarray()[0]
         found = explain(model, text, top_k=4, words=EVERY)
         assert {one.label for one in found} == {model.labels_[at] for at in np.flatnonzero(scores)}
         for one in found:
@@ -70,7 +70,7 @@ def test_trees_that_share_an_encoder(encoder, shop):
     for one in explain(model, text, top_k=2, words=EVERY):
         assert sum(member.contribution for member in one.members) == pytest.approx(one.score, abs=1e-6)
         for member, alone in zip(one.members, model.members_, strict=True):
-            scores = alone.scores(Reading([text], threads=1), 120).toarray()[0]
+            scores = alone.scores(PredictionCache([text], threads=1), 120).toarray()[0]
             if member.explanation.listed:
                 expected = scores[model.labels_.index(one.label)]
                 assert member.explanation.score == pytest.approx(expected, abs=1e-5)
@@ -81,7 +81,7 @@ def test_labels_that_no_member_lists(ensemble, shop):
     text = shop["test"].texts[0]
     for rule, words in (("average", "what it would have been"), ("rank_average", "its score is 0")):
         model = ensemble(rule)
-        listed = set(model.scores(Reading([text], threads=1), 120).indices.tolist())
+        listed = set(model.scores(PredictionCache([text], threads=1), 120).indices.tolist())
         column = next(at for at in range(120) if at not in listed)
         (one,) = explain(model, text, model.labels_[column])
         assert not one.listed

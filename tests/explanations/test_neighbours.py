@@ -8,13 +8,13 @@ import pytest
 from labelwise import Neighbours, explain
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.index.label_embedding import unit_rows
-from labelwise.models.prediction_cache import Reading
+from labelwise.models.prediction_cache import PredictionCache
 
 
 def embedded(model, texts):
     if model.kind == "linear-tree":
         return unit_rows(model.tfidf_.transform(texts).toarray())
-    return unit_rows(Reading(texts, threads=1).match(model.matcher_, model.tfidf_, 1)[0])
+    return unit_rows(PredictionCache(texts, threads=1).match(model.matcher_, model.tfidf_, 1)[0])
 
 
 @pytest.mark.parametrize("kind", ["linear", "neural", "ensemble"])

@@ -13,7 +13,7 @@ from labelwise.explanations.integrated_gradients import TOLERANCE, TokenReader
 from labelwise.features.encoder import Encoder
 from labelwise.index.label_embedding import unit_rows
 from labelwise.models.linear_tree import LinearTree
-from labelwise.models.prediction_cache import Reading
+from labelwise.models.prediction_cache import PredictionCache
 from labelwise.models.xtransformer import XTransformer
 from labelwise.rank.features import Features
 from labelwise.rank.ranker import Inputs, Ranker
@@ -32,7 +32,7 @@ def total(explanation):
 
 def own_scores(model, text):
     """(n_trees, n_labels) every label's own score, by the model's search with nothing left out."""
-    reading = Reading([text], threads=1)
+    reading = PredictionCache([text], threads=1)
     if isinstance(model, XTransformer):
         X, ranker = reading.features(model.tfidf_), model.ranker_
         E, found = reading.match(model.matcher_, model.tfidf_, model.tree_.n_clusters)
@@ -111,12 +111,12 @@ def test_labels_that_the_search_does_not_reach_are_explained_all_the_same(linear
     model, text = linear("three-trees"), shop["test"].texts[0]
     wide = LinearTree(replace(model.config, beam=EVERY))
     vars(wide).update({name: value for name, value in vars(model).items() if name != "config"})
-    reached = set(model.scores(Reading([text]), top_k=120).indices.tolist())
+    reached = set(model.scores(PredictionCache([text]), top_k=120).indices.tolist())
     narrow = next(at for at in range(len(model.labels_)) if at not in reached)
     (one,) = explain(model, text, model.labels_[narrow])
     assert not one.listed
     assert "does not come to this label" in one.notes[0]
-    assert one.score == pytest.approx(wide.scores(Reading([text]), top_k=120).toarray()[0, narrow], abs=1e-5)
+    assert one.score == pytest.approx(wide.scores(PredictionCache([text]), top_k=120).toarray()[0, narrow], abs=1e-5)
     assert [one.label for one in explain(model, text, model.labels_[:3])] == model.labels_[:3]
 
 
@@ -144,7 +144,7 @@ def test_words_bias_and_embedding_add_up(neural, shop, preset, overrides):
     ranker: Ranker = model.ranker_
     for text in shop["test"].texts[:3]:
         found = explain(model, text, top_k=3, words=EVERY)
-        reading = Reading([text], threads=1)
+        reading = PredictionCache([text], threads=1)
         scores = model.scores(reading, 3).toarray()[0]
         E, g = reading.match(model.matcher_, model.tfidf_, model.tree_.n_clusters)
         own = own_scores(model, text)[0]
@@ -181,7 +181,7 @@ def test_kept_and_loaded_models_say_the_same(neural, linear, shop, tmp_path):
 
 def test_labels_outside_the_clusters_found(neural, shop):
     model, text = neural("x-transformer"), shop["test"].texts[0]
-    reading = Reading([text], threads=1)
+    reading = PredictionCache([text], threads=1)
     reached = {model.tree_.clusters[at] for at in model.scores(reading, 120).indices}
     column = next(at for at, cluster in enumerate(model.tree_.clusters) if cluster not in reached)
     (one,) = explain(model, text, model.labels_[column])

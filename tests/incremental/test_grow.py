@@ -20,7 +20,7 @@ from labelwise import (
 from labelwise.config import GrowingConfig, IndexConfig, LinearTreeConfig, RankerConfig
 from labelwise.errors import DataError, UsageError
 from labelwise.incremental import added_labels
-from labelwise.incremental.adapters import kind_of
+from labelwise.incremental.adapters import adapter_of
 from tests.incremental.conftest import KINDS, LINEAR
 from tests.reference.weights import level_matrix
 
@@ -36,7 +36,9 @@ def members(model):
 
 def weights(model):
     """Of each tree of each member, all weights of its labels."""
-    return [level_matrix(level, n_features(member)) for member in members(model) for _, level in kind_of(member).stands]
+    return [
+        level_matrix(level, n_features(member)) for member in members(model) for _, level in adapter_of(member).stands
+    ]
 
 
 def n_features(member):
@@ -87,7 +89,7 @@ def test_new_labels_are_found(name, fitted, shop):
 def test_a_model_that_keeps_documents_needs_no_data(fitted, shop, tmp_path):
     model = fitted("one-tree")
     kept = keep_documents(model, shop.train)
-    assert model.memory_ is None
+    assert model.exemplars_ is None
     kept.save(tmp_path / "kept")
     kept = load_model(tmp_path / "kept")
     grown = add_labels(kept, shop.new(4))
@@ -97,8 +99,8 @@ def test_a_model_that_keeps_documents_needs_no_data(fitted, shop, tmp_path):
         for mine, its in zip(grown.predict(shop.test.texts), beside.predict(shop.test.texts), strict=True)
     ]
     assert np.mean(agree) > 0.9  # other documents were drawn
-    assert len(grown.memory_) > len(kept.memory_)
-    assert grown.memory_.Y.shape[1] == len(grown.labels_)
+    assert len(grown.exemplars_) > len(kept.exemplars_)
+    assert grown.exemplars_.Y.shape[1] == len(grown.labels_)
     back = remove_labels(grown, shop.hidden)
     back.save(tmp_path / "back")
     for file in (tmp_path / "kept").rglob("*"):
@@ -111,9 +113,9 @@ def test_labels_added_one_after_the_other_know_of_each_other(fitted, shop):
     first, second = shop.hidden[:2]
     texts = shop.new(6, [first])[0].examples
     grown = add_labels(add_labels(kept, shop.new(6, [first])), [NewLabel(second, None, texts[:1])])
-    rows = np.flatnonzero(grown.memory_.Y.toarray()[:, -2])
+    rows = np.flatnonzero(grown.exemplars_.Y.toarray()[:, -2])
     assert len(rows) == len(texts)
-    assert grown.memory_.Y.shape[1] == len(shop.old) + 2
+    assert grown.exemplars_.Y.shape[1] == len(shop.old) + 2
 
 
 @pytest.mark.parametrize("name", ["one-tree", "hybrid"])
@@ -148,7 +150,7 @@ def test_weights_of_examples_are_liblinears(shop):
     (new,) = shop.new(5, shop.hidden[:1])
     grown = add_labels(kept, [new])
     cluster = grown.trees_[0].tree.clusters[-1]
-    memory = kept.memory_
+    memory = kept.exemplars_
     rows = np.flatnonzero(memory.near[0].toarray()[:, cluster])
     true = {row for row in range(len(memory)) if set(memory.Y.toarray()[row].nonzero()[0]) & in_cluster(model, cluster)}
     assert set(rows) == true
@@ -170,7 +172,7 @@ def test_many_examples_count_as_twenty_against_a_sample(shop):
     n_examples = len(new.examples) + 1  # and the text
     assert n_examples > 30
     texts = model.tfidf_.transform([*new.examples, new.label]).toarray()
-    X = np.vstack([kept.memory_.features().toarray(), texts])
+    X = np.vstack([kept.exemplars_.features().toarray(), texts])
     y = np.array([-1] * 150 + [1] * n_examples)
     costs = np.where(y > 0, 20 / n_examples, 1.0)
     svm = LinearSVC(C=1.0, fit_intercept=False, tol=1e-8, max_iter=1_000_000)
@@ -188,7 +190,7 @@ def test_weights_of_a_text_are_the_text_as_long_as_half_the_median(name, fitted,
     model = fitted(name)
     text = " ".join(shop.train.texts[0].split()[:3])
     grown = add_labels(model, [NewLabel("new", text)])
-    kind, after = kind_of(model), kind_of(grown)
+    kind, after = adapter_of(model), adapter_of(grown)
     (tree, level), (grown_tree, grown_level) = kind.stands[0], after.stands[0]
     cluster = grown_tree.clusters[-1]
     others = level_matrix(level, n_features(model))[:, np.flatnonzero(tree.clusters == cluster)]

@@ -6,7 +6,7 @@ import pytest
 from labelwise import keep_documents, load_model
 from labelwise.config import GrowingConfig
 from labelwise.errors import StorageError
-from labelwise.incremental.adapters import kind_of
+from labelwise.incremental.adapters import adapter_of
 from labelwise.incremental.retention import remember
 from tests.incremental.conftest import KINDS
 from tests.incremental.test_grow import members
@@ -18,7 +18,7 @@ def test_every_cluster_has_its_documents(name, fitted, shop, tmp_path):
     kept = keep_documents(fitted(name), shop.train, config=config)
     kept.save(tmp_path / "kept")
     for member, loaded in zip(members(kept), members(load_model(tmp_path / "kept")), strict=True):
-        kind, memory = kind_of(member), member.memory_
+        kind, memory = adapter_of(member), member.exemplars_
         clusters = sum(tree.n_clusters for tree, _ in kind.stands)
         assert len(memory) <= 6 * clusters
         whole = [set(row.nonzero()[0]) for row in shop.train.Y.toarray()]
@@ -38,7 +38,7 @@ def test_every_cluster_has_its_documents(name, fitted, shop, tmp_path):
                 assert ((near.toarray() > 0) >= mine).all()
                 assert near.nnz > mine.sum()
         assert (memory.E is None) == (member.kind == "linear-tree")
-        again = loaded.memory_
+        again = loaded.exemplars_
         np.testing.assert_array_equal(again.features().toarray(), memory.features().toarray())
         np.testing.assert_array_equal(again.Y.toarray(), memory.Y.toarray())
         if memory.E is not None:
@@ -47,7 +47,7 @@ def test_every_cluster_has_its_documents(name, fitted, shop, tmp_path):
 
 
 def test_the_same_seed_draws_the_same_documents(fitted, shop):
-    kind = kind_of(fitted("three-trees"))
+    kind = adapter_of(fitted("three-trees"))
     first, again, other = (
         remember(kind, shop.train, GrowingConfig(per_cluster=3, seed=seed)).features().toarray() for seed in (0, 0, 1)
     )
@@ -57,7 +57,7 @@ def test_the_same_seed_draws_the_same_documents(fitted, shop):
 
 def test_a_new_fit_keeps_nothing_of_the_old_one(fitted, shop):
     kept = keep_documents(fitted("one-tree"), shop.train)
-    assert kept.fit(shop.train.texts, shop.train.Y, label_names=shop.old).memory_ is None
+    assert kept.fit(shop.train.texts, shop.train.Y, label_names=shop.old).exemplars_ is None
 
 
 def test_a_damaged_memory_is_told(fitted, shop, tmp_path):

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from labelwise import Dataset, LinearTree, add_labels, generate_shop, keep_documents, load_model, precision_at_k, update
 from labelwise.config import IndexConfig, LinearTreeConfig, RankerConfig
 from labelwise.errors import DataError, UsageError
-from labelwise.incremental.adapters import kind_of
+from labelwise.incremental.adapters import adapter_of
 from tests.incremental.conftest import KINDS
 from tests.incremental.test_grow import members, n_features, predicted, weights
 from tests.reference.weights import level_matrix
@@ -29,7 +29,7 @@ def test_labels_of_other_clusters_keep_their_weights(name, fitted, shop, tmp_pat
     before, first = predicted(model, shop.test.texts), weights(model)
     updated = update(model, data)
     assert predicted(model, shop.test.texts) == before
-    trees = [tree for member in members(model) for tree, _ in kind_of(member).stands]
+    trees = [tree for member in members(model) for tree, _ in adapter_of(member).stands]
     for old, new, tree in zip(first, weights(updated), trees, strict=True):
         touched = np.isin(tree.clusters, tree.clusters[data.Y.indices])
         np.testing.assert_array_equal(new[:, ~touched], old[:, ~touched])
@@ -49,7 +49,7 @@ def test_weights_are_the_nearest_that_suit_the_documents(shop):
     model = LinearTree(config).fit(shop.train.texts, shop.train.Y, label_names=shop.old)
     data = few(shop, shop.old[:2], 6)
     updated = update(model, data)
-    (tree, level), (_, new) = kind_of(model).stands[0], kind_of(updated).stands[0]
+    (tree, level), (_, new) = adapter_of(model).stands[0], adapter_of(updated).stands[0]
     present, found = level_matrix(level, n_features(model)), level_matrix(new, n_features(model))
     X = np.hstack((model.tfidf_.transform(data.texts).toarray(), np.ones((len(data), 1)))).astype(np.float64)
     truth = data.Y.toarray()

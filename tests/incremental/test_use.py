@@ -55,4 +55,4 @@ def test_documents_that_are_kept_go_to_the_hub_too(fitted, shop, tmp_path):
     grown.save_pretrained(tmp_path / "hub")
     back = from_pretrained(tmp_path / "hub")
     assert predicted(back, shop.test.texts) == predicted(grown, shop.test.texts)
-    assert len(back.memory_) == len(grown.memory_)
+    assert len(back.exemplars_) == len(grown.exemplars_)

@@ -11,7 +11,7 @@ from labelwise.config import LinearTreeConfig, XTransformerConfig
 from labelwise.config.presets import load_preset
 from labelwise.errors import StorageError, UsageError
 from labelwise.integrations.subjects import (
-    Documents,
+    SubjectTexts,
     configured,
     fit,
     most_labels,
@@ -50,18 +50,18 @@ CORPUS = [Document("a cat", [0]), Document("a cat, a dog", [2, 0]), Document("no
 
 
 def test_documents_without_a_text_or_a_subject_are_left_out_and_all_come_back_from_a_file(tmp_path):
-    documents = Documents.of(iter(CORPUS), VOCABULARY)
-    assert documents == Documents(["a cat", "a cat, a dog"], [["u:cat"], ["u:dog", "u:cat"]])
-    documents = Documents(["line\nbreak  ö", "b"], documents.uris)
+    documents = SubjectTexts.of(iter(CORPUS), VOCABULARY)
+    assert documents == SubjectTexts(["a cat", "a cat, a dog"], [["u:cat"], ["u:dog", "u:cat"]])
+    documents = SubjectTexts(["line\nbreak  ö", "b"], documents.uris)
     documents.save(tmp_path / "kept.jsonl")
-    assert Documents.load(tmp_path / "kept.jsonl") == documents
+    assert SubjectTexts.load(tmp_path / "kept.jsonl") == documents
     (tmp_path / "kept.jsonl").write_text('{"text": "a"}\n')
     with pytest.raises(StorageError, match="damaged"):
-        Documents.load(tmp_path / "kept.jsonl")
+        SubjectTexts.load(tmp_path / "kept.jsonl")
 
 
 def test_labels_are_uris_described_by_their_names():
-    train = Documents(["x", "y"], [["u:dog", "u:cat"], ["u:gone"]]).dataset(VOCABULARY, "en")
+    train = SubjectTexts(["x", "y"], [["u:dog", "u:cat"], ["u:gone"]]).dataset(VOCABULARY, "en")
     described = dict(zip(train.labels, train.label_texts, strict=True))
     assert described == {"u:cat": "cat", "u:dog": "u:dog", "u:gone": "u:gone"}
     assert [[train.labels[at] for at in train.Y[[row]].indices] for row in range(2)] in (
@@ -81,7 +81,7 @@ def test_values(given, value):
 
 def test_settings_of_a_project():
     section = {"name": "Pets", "backend": "labelwise", "vocab": "pets", "language": "en", "limit": "9"}
-    train = Documents(["a cat"], [["u:cat"]]).dataset(VOCABULARY, "en")
+    train = SubjectTexts(["a cat"], [["u:cat"]]).dataset(VOCABULARY, "en")
     config, unknown = configured({**section, "n_tres": "3"}, train)
     assert config == LinearTreeConfig()
     assert unknown == ["n_tres"]
@@ -121,7 +121,7 @@ def test_share_limit_and_threads():
 
 def test_scores_lie_between_0_and_1_and_blank_texts_have_none():
     pairs = [("a white cat", ["u:cat"]), ("a black dog", ["u:dog"]), ("cat and dog", ["u:cat", "u:dog"])] * 8
-    train = Documents(*map(list, zip(*pairs, strict=True))).dataset(VOCABULARY, "en")
+    train = SubjectTexts(*map(list, zip(*pairs, strict=True))).dataset(VOCABULARY, "en")
     for combine in ("l3-hinge", "ranker-only"):
         model = fit(LinearTreeConfig(combine=combine), train, hold_out=0.1)
         assert isinstance(model, LinearTree)
@@ -138,7 +138,7 @@ def test_an_encoder_and_what_it_chose_by_itself(tmp_path):
     pytest.importorskip("transformers", reason="needs the extra neural")
     from tests.features.tiny import write_model
 
-    train = Documents(["a cat", "a dog", "cat and dog"] * 4, [["u:cat"], ["u:dog"], ["u:cat", "u:dog"]] * 4)
+    train = SubjectTexts(["a cat", "a dog", "cat and dog"] * 4, [["u:cat"], ["u:dog"], ["u:cat", "u:dog"]] * 4)
     section = {"preset": "hybrid", "encoder.name": str(write_model(tmp_path / "tiny", "bert")), "matcher.device": "cpu"}
     data = train.dataset(VOCABULARY, "en")
     config, unknown = configured({**section, "encoder.max_length": "8"}, data)

@@ -10,7 +10,7 @@ from labelwise.features.encoder import Encoder
 from labelwise.match.finetuned import Documents
 from labelwise.match.network import Network, constant_loss
 from labelwise.match.training.batches import Batch
-from labelwise.match.training.device_data import Corpus
+from labelwise.match.training.device_data import DeviceData
 from tests.features.tiny import WORDS
 
 SIGNAL = ("law", "fishing", "quotas", "northern", "waters", "cheap")
@@ -83,7 +83,7 @@ def problem(folder, *, n_docs=96, dropout=0.0, pack=False, seed=0, pooling="mean
     network = Network(encoder, N_CLUSTERS, dropout=dropout)
     packer = make_packer(encoder) if pack else None
     assert packer is not None or not pack
-    corpus = Corpus(encoder, encoder.tokenize(texts), M, packer=packer, device=torch.device("cpu"))
+    corpus = DeviceData(encoder, encoder.tokenize(texts), M, packer=packer, device=torch.device("cpu"))
     return network, corpus, constant_loss(M, "squared-hinge", mean=False)
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from labelwise.match.finetuned import Matcher
+from labelwise.match.finetuned import FineTunedMatcher
 from labelwise.match.training.batches import Shape
-from labelwise.match.training.device_data import Corpus
+from labelwise.match.training.device_data import DeviceData
 from tests.features.tiny import ARCHITECTURES, write_model
 from tests.match.planted import N_CLUSTERS, documents_of, encoder_of, planted, settings, weights_of
 
@@ -27,7 +27,7 @@ def test_every_architecture_learns(folders, tmp_path, kind, precision):
     documents = documents_of(encoder, texts)
     before = weights_of(encoder.model)
     buffers = {name: value.clone() for name, value in encoder.model.named_buffers()}
-    matcher = Matcher(settings(epochs=20.0, batch_size=8, precision=precision)).fit(encoder, documents, M)
+    matcher = FineTunedMatcher(settings(epochs=20.0, batch_size=8, precision=precision)).fit(encoder, documents, M)
     losses = [point["loss"] for point in matcher.history_.curve]
     assert losses[-1] < 0.7 * losses[0]
     assert matcher.history_.restarts == []
@@ -38,7 +38,7 @@ def test_every_architecture_learns(folders, tmp_path, kind, precision):
         assert torch.equal(value, buffers[name]), name
     scores = matcher.match(documents, top_b=N_CLUSTERS)[1].toarray()
     matcher.save(tmp_path / "matcher")
-    loaded = Matcher.load(tmp_path / "matcher", device="cpu")
+    loaded = FineTunedMatcher.load(tmp_path / "matcher", device="cpu")
     np.testing.assert_allclose(loaded.match(documents, top_b=N_CLUSTERS)[1].toarray(), scores, atol=1e-5)
 
 
@@ -52,7 +52,7 @@ def test_what_a_corpus_gives(bert):
     encoder = encoder_of(bert)
     store = encoder.tokenize(texts)
     term = np.random.default_rng(0).normal(size=dense.shape).astype(np.float16)
-    corpus = Corpus(encoder, store, M, term=term, device=torch.device("cpu"))
+    corpus = DeviceData(encoder, store, M, term=term, device=torch.device("cpu"))
     rows = torch.tensor([4, 0, 9, 0])
     np.testing.assert_array_equal(corpus.signs(rows), 2 * dense[rows] - 1)
     np.testing.assert_array_equal(corpus.term(rows), term[rows])

@@ -11,7 +11,7 @@ from labelwise.match.documents import Documents
 from labelwise.match.exported import ExportedMatcher
 from labelwise.match.heads import Head, History
 from labelwise.match.linear import LinearMatcher
-from labelwise.match.shared import GroupMatcher
+from labelwise.match.shared import SharedMatcherView
 
 GROUPS = [5, 3]
 
@@ -72,7 +72,7 @@ def test_the_best_clusters_of_every_tree(problem, with_term, top_b):
         own = slice(found.indptr[i], found.indptr[i + 1])
         assert found.indices[own].tolist() == wanted
         np.testing.assert_allclose(found.data[own], row[wanted], atol=2e-3)  # the term's scores have 16 bits
-    _, second = GroupMatcher(matcher, 1).match(documents, top_b=top_b)
+    _, second = SharedMatcherView(matcher, 1).match(documents, top_b=top_b)
     np.testing.assert_array_equal(second.toarray(), found.toarray()[:, 5:])
 
 

@@ -11,7 +11,7 @@ from labelwise.config import MatcherConfig, RankerConfig
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.index.label_embedding import unit_rows
 from labelwise.match import finetuned as matcher_module
-from labelwise.match.finetuned import Matcher
+from labelwise.match.finetuned import FineTunedMatcher
 from labelwise.match.frozen import FrozenMatcher
 from labelwise.match.recall import recall_at
 from tests.match.planted import N_CLUSTERS, documents_of, encoder_of, planted, settings
@@ -25,7 +25,7 @@ def fitted(bert, *, epochs=6.0, n_docs=64, validation=False, **changes):
     if validation:
         more, truth = planted(32, seed=1)
         judge = (documents_of(encoder, more), truth)
-    matcher = Matcher(settings(epochs=epochs, **changes), RankerConfig(threshold=0.0))
+    matcher = FineTunedMatcher(settings(epochs=epochs, **changes), RankerConfig(threshold=0.0))
     return matcher.fit(encoder, documents, M, validation=judge, threads=1), documents, M
 
 
@@ -45,7 +45,7 @@ def test_fit_match_save_load(bert, tmp_path, start, linear_term):
     assert recall_at(found, M, [3])[3] > 95
     np.testing.assert_allclose(matcher.network_.encoder.embed(documents.tokens), E, atol=1e-5)
     matcher.save(tmp_path / "matcher")
-    loaded = Matcher.load(tmp_path / "matcher", device="cpu")
+    loaded = FineTunedMatcher.load(tmp_path / "matcher", device="cpu")
     E_again, found_again = loaded.match(documents, top_b=3)
     np.testing.assert_allclose(E_again, E, atol=1e-6)
     np.testing.assert_array_equal(found_again.indices, found.indices)
@@ -62,7 +62,7 @@ def test_before_training_the_scores_are_those_of_the_linear_model(bert, monkeypa
     monkeypatch.setattr(matcher_module, "train", lambda network, *args, **options: network.eval() and None)
     for dense_weight in (1.0, 3.0):
         config = settings(start="linear", linear_term=True, dense_weight=dense_weight)
-        matcher = Matcher(config, RankerConfig(threshold=0.0)).fit(encoder, documents, M, threads=1)
+        matcher = FineTunedMatcher(config, RankerConfig(threshold=0.0)).fit(encoder, documents, M, threads=1)
         dense = unit_rows(encoder.embed(documents.tokens)) * np.float32(dense_weight)
         from labelwise.match.linear import LinearMatcher
 
@@ -116,7 +116,7 @@ def test_16_bits_are_used_for_matching_and_kept_out_of_what_is_saved(bert, tmp_p
     assert recall_at(matcher.match(documents, top_b=3)[1], M, [3])[3] > 95
     assert {p.dtype for p in matcher.network_.parameters()} == {matcher_module.DTYPES["fp32"]}
     matcher.save(tmp_path / "matcher")
-    loaded = Matcher.load(tmp_path / "matcher", device="cpu")
+    loaded = FineTunedMatcher.load(tmp_path / "matcher", device="cpu")
     np.testing.assert_array_equal(all_scores(loaded, documents), all_scores(matcher, documents))
 
 
@@ -160,7 +160,7 @@ def test_texts_and_clusters_must_match(bert):
     texts, M = planted(20)
     encoder = encoder_of(bert)
     with pytest.raises(DataError, match="there are 20 texts but 19 rows of clusters"):
-        Matcher(settings()).fit(encoder, documents_of(encoder, texts), M[:19])
+        FineTunedMatcher(settings()).fit(encoder, documents_of(encoder, texts), M[:19])
 
 
 def test_a_folder_that_lacks_something_is_refused(bert, tmp_path):
@@ -171,7 +171,7 @@ def test_a_folder_that_lacks_something_is_refused(bert, tmp_path):
     del about["config"]["history"]
     file.write_text(json.dumps(about))
     with pytest.raises(StorageError, match="no complete matcher"):
-        Matcher.load(tmp_path / "matcher", device="cpu", verify=False)
+        FineTunedMatcher.load(tmp_path / "matcher", device="cpu", verify=False)
 
 
 def test_the_frozen_matcher_is_a_linear_model_and_leaves_the_encoder_alone(bert, tmp_path):
@@ -225,4 +225,4 @@ def test_rows_of_length_one():
 
 
 def test_the_default_device_is_what_there_is():
-    assert Matcher(replace(MatcherConfig(), device="cpu")).device.type == "cpu"
+    assert FineTunedMatcher(replace(MatcherConfig(), device="cpu")).device.type == "cpu"

@@ -8,15 +8,15 @@ import torch
 from labelwise.config import RankerConfig
 from labelwise.errors import UsageError
 from labelwise.index.label_embedding import unit_rows
-from labelwise.match.finetuned import Matcher
+from labelwise.match.finetuned import FineTunedMatcher
 from labelwise.match.heads import MARGIN, LabelHead
 from labelwise.match.label_init import fit_labels
 from labelwise.match.network import Network, constant_loss, document_losses
 from labelwise.match.shared import side_by_side
-from labelwise.match.training.device_data import Corpus
+from labelwise.match.training.device_data import DeviceData
 from labelwise.match.training.distributed import Processes
-from labelwise.match.training.optimizer import Weights
-from labelwise.match.training.step import Step
+from labelwise.match.training.optimizer import MixedPrecisionOptimizer
+from labelwise.match.training.step import TrainStep
 from tests.match.planted import N_CLUSTERS, documents_of, encoder_of, paired, planted, settings
 
 N_LABELS = N_CLUSTERS
@@ -29,7 +29,7 @@ def trained(bert):
     documents = documents_of(encoder, texts)
     more, truth = planted(48, seed=1)
     judge = documents_of(encoder, more), side_by_side([paired(truth), truth])
-    matcher = Matcher(
+    matcher = FineTunedMatcher(
         settings(epochs=10.0, start="linear", linear_term=True, learn_labels=True), RankerConfig(threshold=0.0)
     )
     matcher.fit(encoder, documents, paired(Y), Y=Y, validation=judge, threads=1)
@@ -57,7 +57,7 @@ def test_labels_are_learnt_and_leave_the_clusters_alone(trained):
 def test_they_are_kept_with_the_matcher(trained, tmp_path):
     matcher, documents, _ = trained
     matcher.save(tmp_path / "matcher")
-    loaded = Matcher.load(tmp_path / "matcher", device="cpu")
+    loaded = FineTunedMatcher.load(tmp_path / "matcher", device="cpu")
     np.testing.assert_array_equal(loaded.labels_.weight, matcher.labels_.weight)
     np.testing.assert_allclose(label_scores(loaded, documents), label_scores(matcher, documents), atol=1e-4)
 
@@ -65,10 +65,10 @@ def test_they_are_kept_with_the_matcher(trained, tmp_path):
 def test_a_matcher_of_clusters_has_none(bert, tmp_path):
     texts, Y = planted(32)
     encoder = encoder_of(bert)
-    matcher = Matcher(settings(epochs=1.0)).fit(encoder, documents_of(encoder, texts), paired(Y), threads=1)
+    matcher = FineTunedMatcher(settings(epochs=1.0)).fit(encoder, documents_of(encoder, texts), paired(Y), threads=1)
     assert matcher.labels_ is None
     matcher.save(tmp_path / "matcher")
-    assert Matcher.load(tmp_path / "matcher", device="cpu").labels_ is None
+    assert FineTunedMatcher.load(tmp_path / "matcher", device="cpu").labels_ is None
 
 
 def test_a_label_head_gives_the_networks_scores_in_margins(bert):
@@ -79,7 +79,7 @@ def test_a_label_head_gives_the_networks_scores_in_margins(bert):
     embedding = torch.randn(5, network.head.in_features)
     before = network.score(embedding).detach().numpy()
     head = LabelHead.of(*network.split_head(3))
-    np.testing.assert_allclose(network.score(embedding).detach().numpy(), before[:, :3], atol=1e-6)
+    np.testing.assert_allclose(network.score(embedding).detach().numpy(), before[:, :3], atol=1e-5)
     found = unit_rows(embedding.numpy()) @ head.weight.astype(np.float32).T + head.bias.astype(np.float32)
     np.testing.assert_allclose(found, before[:, 3:] / MARGIN, atol=0.02)  # kept in 16 bits
 
@@ -99,8 +99,8 @@ def test_the_loss_is_hinge_for_clusters_and_cross_entropy_for_labels(bert, mean)
     config = settings(learn_labels=True, mean_loss=mean)
     network = Network(encoder, 3 + N_LABELS, dropout=0.0)
     M = side_by_side([paired(Y), Y])
-    corpus = Corpus(encoder, encoder.tokenize(texts), M, n_labels=N_LABELS, device=torch.device("cpu"))
-    step = Step(network, corpus, Weights(network, config, "fp32", Processes()), config, 32)
+    corpus = DeviceData(encoder, encoder.tokenize(texts), M, n_labels=N_LABELS, device=torch.device("cpu"))
+    step = TrainStep(network, corpus, MixedPrecisionOptimizer(network, config, "fp32", Processes()), config, 32)
     scores, signs = torch.randn(32, 3 + N_LABELS), torch.from_numpy(2 * M.toarray() - 1)
     summed = np.mean if mean else np.sum
     margins = (scores * signs).numpy()
@@ -141,6 +141,6 @@ def test_labels_without_documents_get_a_clear_no():
 def test_what_cannot_be_learnt(bert, changes, given, message):
     texts, Y = planted(16)
     encoder = encoder_of(bert)
-    matcher = Matcher(settings(learn_labels=True, **changes))
+    matcher = FineTunedMatcher(settings(learn_labels=True, **changes))
     with pytest.raises(UsageError, match=message):
         matcher.fit(encoder, documents_of(encoder, texts), paired(Y), Y=Y if given else None)

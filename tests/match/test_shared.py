@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from labelwise.config import RankerConfig
-from labelwise.match.finetuned import RECALL_AT, Matcher
+from labelwise.match.finetuned import RECALL_AT, FineTunedMatcher
 from labelwise.match.recall import mean_recall, recall_at
-from labelwise.match.shared import GroupMatcher, side_by_side
+from labelwise.match.shared import SharedMatcherView, side_by_side
 from tests.match.planted import N_CLUSTERS, documents_of, encoder_of, paired, planted, settings
 
 
@@ -22,7 +22,7 @@ def trained(bert):
     documents = documents_of(encoder, texts)
     more, truth = planted(32, seed=1)
     judge = (documents_of(encoder, more), side_by_side(two_trees(truth)))
-    matcher = Matcher(settings(epochs=8.0, start="linear", linear_term=True), RankerConfig(threshold=0.0))
+    matcher = FineTunedMatcher(settings(epochs=8.0, start="linear", linear_term=True), RankerConfig(threshold=0.0))
     trees = two_trees(M)
     groups = [tree.shape[1] for tree in trees]
     matcher.fit(encoder, documents, side_by_side(trees), groups=groups, validation=judge, threads=1)
@@ -36,7 +36,7 @@ def test_the_best_of_each_tree(trained):
     assert everything.nnz == dense.size == 64 * (N_CLUSTERS + 3)
     _, found = matcher.match(documents, top_b=2)
     for group, columns in enumerate((slice(0, N_CLUSTERS), slice(N_CLUSTERS, N_CLUSTERS + 3))):
-        view = GroupMatcher(matcher, group)
+        view = SharedMatcherView(matcher, group)
         own = view.own(found)
         assert own.shape == trees[group].shape
         for row in range(64):
@@ -66,10 +66,10 @@ def test_training_is_judged_by_the_mean_over_trees(trained):
 
 def test_kept_and_loaded(trained, tmp_path):
     matcher, documents, _, _ = trained
-    GroupMatcher(matcher, 1).save(tmp_path / "matcher")
-    loaded = Matcher.load(tmp_path / "matcher", device="cpu")
+    SharedMatcherView(matcher, 1).save(tmp_path / "matcher")
+    loaded = FineTunedMatcher.load(tmp_path / "matcher", device="cpu")
     assert loaded.groups_ == [N_CLUSTERS, 3]
-    found, again = (GroupMatcher(one, 1).match(documents, top_b=2)[1] for one in (matcher, loaded))
+    found, again = (SharedMatcherView(one, 1).match(documents, top_b=2)[1] for one in (matcher, loaded))
     np.testing.assert_array_equal(again.indices, found.indices)
     np.testing.assert_allclose(again.data, found.data, atol=1e-5)
 

@@ -9,7 +9,7 @@ from labelwise import Ensemble, add_labels, explain, generate_shop, load_model, 
 from labelwise.config import EnsembleConfig
 from labelwise.config.presets import load_preset
 from labelwise.errors import DataError, StorageError, UsageError
-from labelwise.match.finetuned import Matcher
+from labelwise.match.finetuned import FineTunedMatcher
 from labelwise.match.frozen import FrozenMatcher
 from labelwise.models.card import render_card
 from labelwise.models.xtransformer import XTransformer
@@ -68,7 +68,7 @@ def test_labels_with_probabilities(model, shop):
     assert found.ids == shop["test"].ids
     few = model.predict(shop["test"].texts, top_k=5, min_probability=0.5)
     assert few.matrix.data.min() >= 0.5
-    assert isinstance(model.matcher_, Matcher)
+    assert isinstance(model.matcher_, FineTunedMatcher)
 
 
 @pytest.fixture(scope="module")

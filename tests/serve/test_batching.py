@@ -9,7 +9,7 @@ import pytest
 from labelwise.serve.batching import Batcher
 from labelwise.serve.limits import Limits
 from labelwise.serve.prometheus import Metrics
-from labelwise.serve.refusal import Refusal
+from labelwise.serve.refusal import RequestRefused
 
 PLAIN = (5, False)
 
@@ -106,7 +106,7 @@ def test_a_full_queue_refuses_and_has_room_again(make, work):
         return answers, await batcher.answer(["after"], PLAIN)
 
     answers, after = asyncio.run(flood())
-    refused = [answer for answer in answers if isinstance(answer, Refusal)]
+    refused = [answer for answer in answers if isinstance(answer, RequestRefused)]
     assert len(refused) == 5
     assert answers[1:4] == [("v1", ["0"]), ("v1", ["1"]), ("v1", ["2"])]
     assert (refused[0].status, refused[0].code, refused[0].headers) == (503, "overloaded", {"Retry-After": "1"})

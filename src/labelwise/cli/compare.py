@@ -14,10 +14,10 @@ from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
-from labelwise.comparison.contest import Contest, Rules, prediction_files, run_contest
+from labelwise.comparison.contest import EvalSettings, SystemComparison, prediction_files, run_contest
 from labelwise.comparison.system import parse_systems
 from labelwise.comparison.tables import contest_markdown, contest_table, tests_table
-from labelwise.comparison.worker import Source
+from labelwise.comparison.worker import DataLocation
 from labelwise.data import Format, ReadOptions
 from labelwise.errors import LabelwiseError, MissingExtraError, UsageError
 from labelwise.metrics import Family
@@ -75,7 +75,7 @@ class Compare(Command):
 
     def run(self, out: Console, show: Show) -> None:
         """Check, train or find, tell."""
-        rules = Rules(ks=_cut_offs(self.ks), family=self.family, bootstrap=self.bootstrap, n_seeds=self.seeds)
+        rules = EvalSettings(ks=_cut_offs(self.ks), family=self.family, bootstrap=self.bootstrap, n_seeds=self.seeds)
         neural: dict[str, Any] = {"encoder": _given(name=self.encoder, max_length=self.max_length)}
         neural["matcher"] = _given(epochs=self.epochs, device=self.device)
         neural = {part: values for part, values in neural.items() if values}
@@ -83,7 +83,9 @@ class Compare(Command):
         against = {} if self.against is None else prediction_files(self.against)
         if self.output is not None and self.output.is_file():
             raise UsageError(f"{self.output} is a file; give a folder to write into")
-        source = Source(path=str(self.data), split=self.split, format=self.format, options=self.read, most=self.most)
+        source = DataLocation(
+            path=str(self.data), split=self.split, format=self.format, options=self.read, most=self.most
+        )
         contest = run_contest(
             systems, source, rules=rules, run_dir=self.run_dir, against=against, on_event=show.on_event
         )
@@ -98,7 +100,7 @@ class Compare(Command):
             names = ", ".join(entry.name for entry in contest.failed)
             raise LabelwiseError(f"{len(contest.failed)} of {len(contest.entries)} systems failed: {names}")
 
-    def _write(self, contest: Contest, folder: Path, show: Show) -> None:
+    def _write(self, contest: SystemComparison, folder: Path, show: Show) -> None:
         """The page, the figures and the pictures."""
         from labelwise.storage import atomic_file, write_json
 
@@ -114,7 +116,7 @@ class Compare(Command):
         show.remark(f"written into {folder}: {', '.join(written)}")
 
 
-def draw(contest: Contest, folder: Path) -> list[str]:
+def draw(contest: SystemComparison, folder: Path) -> list[str]:
     """Both pictures of a contest; gives the names of the files."""
     from labelwise.metrics.buckets import describe_bucket
     from labelwise.report.comparison_page import Point, plot_frequency, plot_time

@@ -58,7 +58,7 @@ class Demo(Command):
 
     def run(self, out: Console, show: Show) -> None:
         """Generate, describe, draw, train, predict, measure."""
-        clock = _Clock()
+        clock = _DemoClock()
         shop = self.directory / f"shop-{self.products}x{self.queries}-seed{self.seed}"
         if shop.is_dir():
             show.remark(f"{shop}: found")
@@ -108,7 +108,7 @@ class Demo(Command):
         out.print(f"the data: {shop}   the kept results: labelwise runs {self.directory / 'run'}", markup=False)
         out.print(f"try your own words: labelwise predict {self.directory / 'model'} -", markup=False)
 
-    def _parabel(self, train: Dataset, validation: Dataset, clock: _Clock, show: Show) -> LinearTree:
+    def _parabel(self, train: Dataset, validation: Dataset, clock: _DemoClock, show: Show) -> LinearTree:
         config = load_linear_preset("parabel", seed=self.seed)
         with clock.measure("prepare (compiled once, then cached)"):
             few = train.take(range(min(100, len(train))))
@@ -133,7 +133,7 @@ class Demo(Command):
             model.save(self.directory / "model")
         return model
 
-    def _transformer(self, train: Dataset, validation: Dataset, clock: _Clock, show: Show) -> Model | None:
+    def _transformer(self, train: Dataset, validation: Dataset, clock: _DemoClock, show: Show) -> Model | None:
         """The full X-Transformer on the same products; None, and what to install, where there is no encoder."""
         try:
             from labelwise.features.pretrained import find_encoder
@@ -159,7 +159,7 @@ class Demo(Command):
             model.save(self.directory / "x-transformer")
         return model
 
-    def _draw(self, train: Dataset, clock: _Clock, show: Show) -> Path:
+    def _draw(self, train: Dataset, clock: _DemoClock, show: Show) -> Path:
         picture = self.directory / "label-tail.png"
         try:
             from labelwise.report.tail import plot_tail
@@ -171,7 +171,7 @@ class Demo(Command):
         return picture
 
 
-class _Clock:
+class _DemoClock:
     """Wall and CPU seconds of each step."""
 
     def __init__(self) -> None:

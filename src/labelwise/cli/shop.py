@@ -15,7 +15,7 @@ from labelwise.datasets.shop import write_shop
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shop(Command):
+class GenerateShop(Command):
     """Generate a data set of products and the search queries that led to them. No product, brand or query is real.
 
     Try it: labelwise shop my-shop --products 20000 --queries 5000

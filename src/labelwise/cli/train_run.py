@@ -30,7 +30,7 @@ TENTH = 0.1
 """Share of the training documents that is set aside where there is no validation split."""
 
 
-class _Clock:
+class _TrainingClock:
     """Seconds since the command began, and those of the training that counts."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ def fit_linear(
     show: Show,
 ) -> None:
     """Tune, train, validate, save, tell."""
-    clock = _Clock()
+    clock = _TrainingClock()
     kind = "split" if validation is not None else "tenth"
     rest = train
     if validation is None and (command.calibrate or command.tune):
@@ -151,7 +151,7 @@ def fit_transformer(
     """Train, which chooses and calibrates by itself; save, tell. Other processes only help to fine-tune."""
     from labelwise.models.xtransformer import XTransformer
 
-    clock, model = _Clock(), XTransformer(config)
+    clock, model = _TrainingClock(), XTransformer(config)
     if _fit_itself(command, model, preset, train, validation, clock, show):
         _finish(command, model, clock, model.facts(), train, out, show)
 
@@ -162,7 +162,7 @@ def _fit_itself(
     preset: str,
     train: Dataset,
     validation: Dataset | None,
-    clock: _Clock,
+    clock: _TrainingClock,
     show: Show,
 ) -> bool:
     """Fit a model that chooses and calibrates by itself; whether this is the process that has it then."""
@@ -197,7 +197,7 @@ def fit_ensemble(
     show: Show,
 ) -> None:
     """Train all members, which choose and calibrate together; save, tell. Other processes only help to fine-tune."""
-    clock, model = _Clock(), Ensemble(config)
+    clock, model = _TrainingClock(), Ensemble(config)
     if _fit_itself(command, model, preset, train, validation, clock, show):
         rows = ((name, what) for name, what in model.facts() if not name.startswith("member "))
         out.print(_members(model))
@@ -228,7 +228,7 @@ def _members(model: Ensemble) -> Table:
 def _finish(
     command: Train,
     model: Model,
-    clock: _Clock,
+    clock: _TrainingClock,
     rows: Iterator[tuple[str, str]],
     train: Dataset,
     out: Console,

@@ -16,7 +16,7 @@ import numpy as np
 from labelwise.comparison.measure import Costs, Outcome
 from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System, check_names
-from labelwise.comparison.worker import Source, measure_alone
+from labelwise.comparison.worker import DataLocation, measure_alone
 from labelwise.errors import DataError, LabelwiseError, UsageError
 from labelwise.metrics import Comparison, Evaluation, Family, Score, compare, evaluate
 from labelwise.metrics.intervals import Contributions, bootstrap_intervals
@@ -31,7 +31,7 @@ FILES = (".jsonl", ".csv", ".parquet", ".npz", ".gz", ".xz")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Entry:
+class SystemResult:
     """One system of the table."""
 
     name: str
@@ -65,17 +65,17 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Contest:
+class SystemComparison:
     """What `run_contest` found."""
 
     data: str
     generated: bool
     ks: tuple[int, ...]
     n_seeds: int
-    entries: tuple[Entry, ...]
+    entries: tuple[SystemResult, ...]
 
     @property
-    def failed(self) -> list[Entry]:
+    def failed(self) -> list[SystemResult]:
         """The systems that did not make it."""
         return [entry for entry in self.entries if entry.error is not None]
 
@@ -91,7 +91,7 @@ class Contest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rules:
+class EvalSettings:
     """How systems are judged."""
 
     ks: tuple[int, ...] = (1, 3, 5)
@@ -128,13 +128,13 @@ class Rules:
 
 def run_contest(
     systems: Sequence[System],
-    source: Source,
+    source: DataLocation,
     *,
-    rules: Rules | None = None,
+    rules: EvalSettings | None = None,
     run_dir: Path | str | None = None,
     against: Mapping[str, Path] | None = None,
     on_event: OnEvent | None = None,
-) -> Contest:
+) -> SystemComparison:
     """Train every system in a process of its own, or find what an earlier run left, and compare them.
 
     Parameters
@@ -146,7 +146,7 @@ def run_contest(
 
     A system that fails has its reason in its entry; the others go on.
     """
-    rules, against = rules or Rules(), against or {}
+    rules, against = rules or EvalSettings(), against or {}
     if rules.n_seeds < 1:
         raise UsageError(f"the number of seeds is {rules.n_seeds}; it must be at least 1")
     check_names([*(system.name for system in systems), *against])
@@ -161,8 +161,8 @@ def run_contest(
                 entries.append(_entry(system, source, splits, rules, run, on_event))
     for name, path in against.items():
         make = partial(_read_file, path, splits, rules)
-        entries.append(_told(Entry(name=name, kind="file"), make))
-    return Contest(
+        entries.append(_told(SystemResult(name=name, kind="file"), make))
+    return SystemComparison(
         data=splits.name,
         generated=splits.generated,
         ks=rules.ks,
@@ -220,8 +220,13 @@ def find_outcome(
 
 
 def _entry(
-    system: System, source: Source, splits: Splits, rules: Rules, run: RunDirectory, on_event: OnEvent | None
-) -> Entry:
+    system: System,
+    source: DataLocation,
+    splits: Splits,
+    rules: EvalSettings,
+    run: RunDirectory,
+    on_event: OnEvent | None,
+) -> SystemResult:
     """Train a system from each of its seeds, and judge it."""
 
     def measured(seeded: System, folder: Path) -> None:
@@ -239,10 +244,10 @@ def _entry(
             [outcome.costs for outcome in outcomes]
         )
 
-    return _told(Entry(name=system.name, kind="trained" if system.model is None else "model"), make)
+    return _told(SystemResult(name=system.name, kind="trained" if system.model is None else "model"), make)
 
 
-def _read_file(path: Path, splits: Splits, rules: Rules) -> tuple[list[Evaluation], Costs]:
+def _read_file(path: Path, splits: Splits, rules: EvalSettings) -> tuple[list[Evaluation], Costs]:
     predictions = read_predictions(path, splits.test.labels, splits.test.ids)
     if len(predictions) != len(splits.test):
         raise DataError(
@@ -251,7 +256,7 @@ def _read_file(path: Path, splits: Splits, rules: Rules) -> tuple[list[Evaluatio
     return [rules.judge(splits, predictions)], Costs()
 
 
-def _told(entry: Entry, make: Callable[[], tuple[list[Evaluation], Costs]]) -> Entry:
+def _told(entry: SystemResult, make: Callable[[], tuple[list[Evaluation], Costs]]) -> SystemResult:
     """The entry with its figures, or with what went wrong."""
     try:
         evaluations, costs = make()
@@ -261,7 +266,7 @@ def _told(entry: Entry, make: Callable[[], tuple[list[Evaluation], Costs]]) -> E
     return replace(entry, evaluation=pooled(evaluations), seeds=seeds, costs=costs)
 
 
-def _tested(entries: Sequence[Entry], rules: Rules) -> list[Entry]:
+def _tested(entries: Sequence[SystemResult], rules: EvalSettings) -> list[SystemResult]:
     """Every system but the first tested against it."""
     first = entries[0]
     if first.evaluation is None:

@@ -7,7 +7,7 @@ from math import isnan
 
 from rich.table import Table
 
-from labelwise.comparison.contest import METRICS, Contest, Entry
+from labelwise.comparison.contest import METRICS, SystemComparison, SystemResult
 from labelwise.comparison.measure import Costs
 from labelwise.metrics.buckets import describe_bucket
 from labelwise.metrics.evaluation import Score
@@ -25,7 +25,7 @@ COSTS: dict[str, Callable[[Costs], float | None]] = {
 GENERATED = "The data are generated: no claim should rest on these figures alone."
 
 
-def contest_table(contest: Contest) -> Table:
+def contest_table(contest: SystemComparison) -> Table:
     """Four lines for each system: P, R, nDCG and PSP by cut-off, with the costs beside the first."""
     judged = next((entry.evaluation for entry in contest.entries if entry.evaluation is not None), None)
     about = "" if judged is None else f"{judged.n_docs:,} documents, {judged.n_labels:,} labels; "
@@ -51,7 +51,7 @@ def contest_table(contest: Contest) -> Table:
     return table
 
 
-def tests_table(contest: Contest) -> Table | None:
+def tests_table(contest: SystemComparison) -> Table | None:
     """Every system minus the first, with the interval of the difference and p; None if there is nothing to test."""
     tested = [entry for entry in contest.entries if entry.against_first is not None]
     if not tested:
@@ -72,7 +72,7 @@ def tests_table(contest: Contest) -> Table | None:
     return table
 
 
-def contest_markdown(contest: Contest) -> str:
+def contest_markdown(contest: SystemComparison) -> str:
     """The page: figures, costs, tests against the first, and figures by label frequency."""
     lines = [f"# Systems on {contest.data}", ""]
     if contest.generated:
@@ -97,7 +97,7 @@ def contest_markdown(contest: Contest) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _by_frequency(contest: Contest, good: list[Entry]) -> list[str]:
+def _by_frequency(contest: SystemComparison, good: list[SystemResult]) -> list[str]:
     """Recall of the labels of each bucket at the last cut-off."""
     judged = next((entry.evaluation for entry in good if entry.evaluation is not None), None)
     if judged is None or not judged.buckets:
@@ -117,18 +117,18 @@ def _markdown(headings: list[str], rows: list[list[str]]) -> list[str]:
     return [f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines]
 
 
-def _costs(contest: Contest) -> list[str]:
+def _costs(contest: SystemComparison) -> list[str]:
     """Columns in which any system has a figure."""
     return [name for name, of in COSTS.items() if any(of(entry.costs) is not None for entry in contest.entries)]
 
 
-def _spread(contest: Contest) -> str:
+def _spread(contest: SystemComparison) -> str:
     if contest.n_seeds > 1:
         return f"mean ± standard deviation over {contest.n_seeds} seeds"
     return "± half the 95 % interval"
 
 
-def _figure(entry: Entry, metric: str, *, plain: bool = False) -> str:
+def _figure(entry: SystemResult, metric: str, *, plain: bool = False) -> str:
     score = None if entry.evaluation is None else entry.evaluation.scores.get(metric)
     if score is None:
         return ""
@@ -148,7 +148,7 @@ def _score(score: Score, *, plain: bool = True) -> str:
     return f"{score.value:.2f} {half}" if plain else f"{score.value:.2f} [dim]{half}[/]"
 
 
-def _difference(entry: Entry, metric: str) -> Difference | None:
+def _difference(entry: SystemResult, metric: str) -> Difference | None:
     return None if entry.against_first is None else entry.against_first.differences.get(metric)
 
 

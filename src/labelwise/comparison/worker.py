@@ -26,7 +26,7 @@ from labelwise.types import OnEvent
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class DataLocation:
     """Where the data are and how they are read, for a process that has to read them again."""
 
     path: str
@@ -49,7 +49,7 @@ class Source:
 
 def measure_alone(
     system: System,
-    source: Source,
+    source: DataLocation,
     folder: Path,
     *,
     top_k: int,
@@ -118,7 +118,7 @@ def run_job(job: Mapping[str, Any], on_event: OnEvent | None = None) -> None:
     """Do what a job says; memory is that of this process."""
     from labelwise.comparison.measure import Costs, measure_system
 
-    source = Source(**{**job["source"], "options": ReadOptions.of(job["source"]["options"])})
+    source = DataLocation(**{**job["source"], "options": ReadOptions.of(job["source"]["options"])})
     folder = Path(job["folder"])
     costs = measure_system(
         System.from_dict(job["system"]),

@@ -15,7 +15,7 @@ from labelwise.types import Csr, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class DocumentBatch:
     """Some documents in a row; label ids are columns of the source's `labels`."""
 
     indptr: Ints
@@ -37,7 +37,7 @@ class BadLabelError(ValueError):
     """A label that cannot be one; the reader adds where it stands."""
 
 
-class Vocabulary(dict[str, int]):
+class LabelVocabulary(dict[str, int]):
     """Label names to ids. A name that is looked up and not there gets the next id."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
@@ -71,7 +71,7 @@ class Vocabulary(dict[str, int]):
             raise BadLabelError("a label is a list or an object where its name should be a string") from err
 
 
-class NumberedLabels(Vocabulary):
+class NumberedLabels(LabelVocabulary):
     """Labels that the documents give by number: columns of a list of names that may end in bare numbers."""
 
     def __init__(self, names: Iterable[str] = (), *, closed: bool = False) -> None:
@@ -99,7 +99,7 @@ class NumberedLabels(Vocabulary):
             self.names.append(name)
 
 
-class Source(Protocol):
+class DataSource(Protocol):
     """Data in some format, found and ready to be streamed."""
 
     @property
@@ -108,7 +108,7 @@ class Source(Protocol):
         ...
 
     @property
-    def labels(self) -> Vocabulary:
+    def labels(self) -> LabelVocabulary:
         """All labels met so far."""
         ...
 
@@ -127,7 +127,7 @@ class Source(Protocol):
         """Names of the splits there are: train first."""
         ...
 
-    def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
+    def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         ...
 
@@ -149,7 +149,7 @@ class FileSource:
         return None if self.beside is None else read_label_texts(self.beside)
 
 
-def label_matrix(parts: Sequence[Batch], n_labels: int) -> Csr:
+def label_matrix(parts: Sequence[DocumentBatch], n_labels: int) -> Csr:
     """(n_docs, n_labels) 0/1 matrix of some batches, indices sorted, without duplicates."""
     n_docs = sum(len(part) for part in parts)
     counts = [np.diff(part.indptr) for part in parts]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labelwise.data.batch import BadLabelError, Batch, Vocabulary, has_lone_surrogate, kind_of
+from labelwise.data.batch import BadLabelError, DocumentBatch, LabelVocabulary, has_lone_surrogate, kind_of
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError
 
@@ -19,7 +19,7 @@ class RecordBuilder:
 
     path: Path
     options: ReadOptions
-    labels: Vocabulary
+    labels: LabelVocabulary
     bad: BadRows
     separator: Callable[[], str | None] | None = None
     """Tells what separates labels in strings; asked only if there are such strings."""
@@ -124,11 +124,11 @@ class RecordBuilder:
         parts = [cell] if separator is None else cell.split(separator)
         return [part for part in map(str.strip, parts) if part]
 
-    def batch(self) -> Batch:
+    def batch(self) -> DocumentBatch:
         """The rows taken since the last call."""
         indptr = np.zeros(len(self.counts) + 1, dtype=np.int64)
         np.cumsum(self.counts, out=indptr[1:])
-        made = Batch(
+        made = DocumentBatch(
             indptr=indptr,
             indices=np.array(self.indices, dtype=np.int32),
             texts=self.texts,

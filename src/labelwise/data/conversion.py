@@ -9,7 +9,7 @@ from typing import Any
 
 from labelwise.config import TfidfConfig
 from labelwise.data.archive import COMPRESSIONS, WriteCompression, open_writer
-from labelwise.data.batch import Batch, Source
+from labelwise.data.batch import DataSource, DocumentBatch
 from labelwise.data.detect import FORMATS, Format, open_source
 from labelwise.data.files import plain_name
 from labelwise.data.formats.writers import (
@@ -116,7 +116,7 @@ def convert(
 
 
 def _write_all(
-    source: Source,
+    source: DataSource,
     folder: Path,
     to: Format,
     compression: WriteCompression | None,
@@ -158,7 +158,7 @@ def _write_all(
     )
 
 
-def _check_has(batch: Batch, to: Format, path: Path) -> None:
+def _check_has(batch: DocumentBatch, to: Format, path: Path) -> None:
     if to in NEED_TEXTS and batch.texts is None:
         possible = ", ".join(NEED_FEATURES)
         message = f"there are features but no texts here, and {to} holds texts; possible are: {possible}"
@@ -166,8 +166,8 @@ def _check_has(batch: Batch, to: Format, path: Path) -> None:
 
 
 def _feature_maker(
-    source: Source, to: Format, on_event: OnEvent | None, config: TfidfConfig
-) -> Callable[[Batch], Batch]:
+    source: DataSource, to: Format, on_event: OnEvent | None, config: TfidfConfig
+) -> Callable[[DocumentBatch], DocumentBatch]:
     """What gives batches the features they need: nothing, or tf-idf fitted on the training split."""
     if to not in NEED_FEATURES:
         return lambda batch: batch
@@ -181,19 +181,19 @@ def _feature_maker(
     with Task(on_event, f"fitting tf-idf on {split}") as task:
         vectorizer.fit(_texts(source, split, task))
 
-    def with_features(batch: Batch) -> Batch:
+    def with_features(batch: DocumentBatch) -> DocumentBatch:
         return replace(batch, features=vectorizer.transform(batch.texts or []))
 
     return with_features
 
 
-def _texts(source: Source, split: str, task: Task) -> Iterator[str]:
+def _texts(source: DataSource, split: str, task: Task) -> Iterator[str]:
     for batch in source.batches(split, BadRows(skip=True)):
         yield from batch.texts or ()
         task.advance(len(batch))
 
 
-def _write_labels(source: Source, folder: Path, compression: WriteCompression | None) -> list[str]:
+def _write_labels(source: DataSource, folder: Path, compression: WriteCompression | None) -> list[str]:
     """labels.txt, or labels.jsonl where a name holds a line break, and label_texts.jsonl."""
     names, texts = source.labels.names, source.label_texts
     broken = any("\n" in name or "\r" in name for name in names)

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from labelwise.data.batch import Source
+from labelwise.data.batch import DataSource
 from labelwise.data.files import plain_name, read_blocks
 from labelwise.data.label_names import find_beside
 from labelwise.data.options import BadRows, ReadOptions
@@ -39,7 +39,7 @@ _LOOKED_FOR = (
 )
 
 
-def open_source(path: Path | str, *, format: Format | None = None, options: ReadOptions) -> Source:  # noqa: A002
+def open_source(path: Path | str, *, format: Format | None = None, options: ReadOptions) -> DataSource:  # noqa: A002
     """The data at `path`, ready to be streamed; `format` overrides what the files look like."""
     path = Path(path)
     if format is not None and format not in FORMATS:
@@ -87,7 +87,7 @@ def _by_format(folder: Path, wanted: Format | None, options: ReadOptions) -> dic
     return {kind: {split: files[split] for split in SPLIT_WORDS if split in files} for kind, files in found.items()}
 
 
-def _folder_source(folder: Path, kind: Format, files: dict[str, Path], options: ReadOptions) -> Source | None:
+def _folder_source(folder: Path, kind: Format, files: dict[str, Path], options: ReadOptions) -> DataSource | None:
     if kind == "pecos":
         from labelwise.data.formats.pecos import PecosSource, find_pecos
 
@@ -98,7 +98,7 @@ def _folder_source(folder: Path, kind: Format, files: dict[str, Path], options: 
     return _source(folder, kind, files, folder, options) if files else None
 
 
-def _xc_family(folder: Path, options: ReadOptions) -> Source | None:
+def _xc_family(folder: Path, options: ReadOptions) -> DataSource | None:
     """The repository's raw texts in JSON, or its matrices in files of their own."""
     from labelwise.data.formats.xc import FamilyFiles, FamilySource, RawSource
 
@@ -117,7 +117,7 @@ def _xc_family(folder: Path, options: ReadOptions) -> Source | None:
     return FamilySource(path=folder, files=family, options=options) if family else None
 
 
-def _file_source(path: Path, kind: Format | None, options: ReadOptions) -> Source:
+def _file_source(path: Path, kind: Format | None, options: ReadOptions) -> DataSource:
     name = plain_name(path)
     if kind is None:
         formats = _SUFFIX_FORMATS.get(name.rpartition(".")[2], ())
@@ -134,7 +134,7 @@ def _file_source(path: Path, kind: Format | None, options: ReadOptions) -> Sourc
     return _source(path, kind, {split or "train": path}, beside, options)
 
 
-def _source(path: Path, kind: Format, files: dict[str, Path], beside: Path | None, options: ReadOptions) -> Source:
+def _source(path: Path, kind: Format, files: dict[str, Path], beside: Path | None, options: ReadOptions) -> DataSource:
     if kind == "xc":
         from labelwise.data.formats.xc import HeaderSource
 

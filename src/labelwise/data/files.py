@@ -35,7 +35,7 @@ _MAGIC: dict[bytes, Compression] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TextBlock:
     """Some whole lines of a file, as UTF-8."""
 
     data: bytes
@@ -92,7 +92,7 @@ def plain_name(path: Path) -> str:
     return path.name[: -len(path.suffix)] if path.suffix.lower() in SUFFIXES else path.name
 
 
-def read_blocks(path: Path, *, encoding: str = "utf-8", bad: BadRows) -> Iterator[Block]:
+def read_blocks(path: Path, *, encoding: str = "utf-8", bad: BadRows) -> Iterator[TextBlock]:
     """Blocks of whole lines, in order, without byte order mark.
 
     A damaged archive yields the whole lines before the damage; then it is an error, or a bad row if those are
@@ -108,7 +108,7 @@ def read_blocks(path: Path, *, encoding: str = "utf-8", bad: BadRows) -> Iterato
                 if cut == 0:
                     carry += chunk
                     continue
-                block = Block(b"".join((carry, memoryview(chunk)[:cut])), number)  # one copy, not two
+                block = TextBlock(b"".join((carry, memoryview(chunk)[:cut])), number)  # one copy, not two
                 carry = chunk[cut:]
                 yield block
                 number += block.data.count(b"\n")
@@ -120,7 +120,7 @@ def read_blocks(path: Path, *, encoding: str = "utf-8", bad: BadRows) -> Iterato
             bad.add(message, path=path, line=number - 1 or None, cause=err)
             return
     if carry:
-        yield Block(carry, number)
+        yield TextBlock(carry, number)
 
 
 def read_lines(

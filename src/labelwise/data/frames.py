@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelwise.data.batch import Vocabulary, label_matrix
+from labelwise.data.batch import LabelVocabulary, label_matrix
 from labelwise.data.builder import RecordBuilder
 from labelwise.data.dataset import Dataset
 from labelwise.data.formats.records import ROWS_TO_GUESS, guess_separator
@@ -36,10 +36,10 @@ def dataset_from_frame(
     texts = _joined(frame, [text] if isinstance(text, str) else list(text), there)
     if isinstance(labels, str):
         cells = _names_of_classes(frame, labels, _cells(frame, labels, there))
-        vocabulary = Vocabulary()
+        vocabulary = LabelVocabulary()
     else:
         cells = _from_indicators(frame, list(labels), there)
-        vocabulary = Vocabulary(labels)
+        vocabulary = LabelVocabulary(labels)
     own = [None] * len(texts) if ids is None else _cells(frame, ids, there)
     bad = _FrameRows(skip=settings.skip_bad_rows)
     separator = settings.label_separator or guess_separator([c for c in cells[:ROWS_TO_GUESS] if isinstance(c, str)])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelwise.data.batch import Batch, Source, label_matrix
+from labelwise.data.batch import DataSource, DocumentBatch, label_matrix
 from labelwise.data.dataset import Dataset
 from labelwise.data.detect import Format, open_source
 from labelwise.data.options import BadRows, ReadOptions
@@ -110,7 +110,7 @@ def load_splits(
     return splits
 
 
-def scan_labels(source: Source, split: str, on_event: OnEvent | None) -> None:
+def scan_labels(source: DataSource, split: str, on_event: OnEvent | None) -> None:
     """Read a split only for its labels, so that another one gets the same columns.
 
     Rows that are wrong are passed over: whoever loads that split will hear of them.
@@ -126,7 +126,7 @@ def _counter(given: BadRows | None, options: ReadOptions) -> BadRows:
     return bad
 
 
-def _read(source: Source, split: str, bad: BadRows, on_event: OnEvent | None) -> list[Batch]:
+def _read(source: DataSource, split: str, bad: BadRows, on_event: OnEvent | None) -> list[DocumentBatch]:
     parts = []
     with Task(on_event, f"reading {split}") as task:
         for batch in source.batches(split, bad):
@@ -138,7 +138,7 @@ def _read(source: Source, split: str, bad: BadRows, on_event: OnEvent | None) ->
     return parts
 
 
-def _dataset(source: Source, parts: list[Batch]) -> Dataset:
+def _dataset(source: DataSource, parts: list[DocumentBatch]) -> Dataset:
     names = list(source.labels.names)
     parts = [part for part in parts if len(part)]
     first = parts[0]

@@ -5,9 +5,27 @@ from types import ModuleType
 
 from labelwise.explanations.explainer import explain
 from labelwise.explanations.neighbours import Neighbours
-from labelwise.explanations.result import Explanation, Member, Neighbour, Neural, Path, Step, Word
+from labelwise.explanations.result import (
+    EmbeddingShare,
+    Explanation,
+    MemberExplanation,
+    Neighbour,
+    Path,
+    PathStep,
+    Word,
+)
 
-__all__ = ["Explanation", "Member", "Neighbour", "Neighbours", "Neural", "Path", "Step", "Word", "explain"]
+__all__ = [
+    "EmbeddingShare",
+    "Explanation",
+    "MemberExplanation",
+    "Neighbour",
+    "Neighbours",
+    "Path",
+    "PathStep",
+    "Word",
+    "explain",
+]
 
 
 class _Room(ModuleType):

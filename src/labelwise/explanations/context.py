@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from labelwise.explanations.positions import term_places
-from labelwise.explanations.result import Neural, Span, Word
+from labelwise.explanations.result import EmbeddingShare, Span, Word
 from labelwise.features.tfidf import Tfidf
-from labelwise.models.prediction_cache import Reading
+from labelwise.models.prediction_cache import PredictionCache
 from labelwise.types import Csr, Floats, OnEvent
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from labelwise.models.xtransformer import XTransformer
 
 
-class Question:
+class ExplainContext:
     """One text, read by any number of models."""
 
     def __init__(self, text: str, *, threads: int | None = None, on_event: OnEvent | None = None) -> None:
         self.text = text
-        self.reading = Reading([text], threads=threads, on_event=on_event)
+        self.reading = PredictionCache([text], threads=threads, on_event=on_event)
         self._made: dict[tuple[str, int], Any] = {}
 
     def match(self, model: XTransformer) -> tuple[Floats, Csr]:
@@ -43,11 +43,11 @@ class Question:
             Word(tfidf.vocabulary_.term(column), value, places.get(column, ())) for column, value in added.items()
         )
 
-    def neural(self, encoder: TextEncoder, weights: Floats, shares: Sequence[float]) -> list[Neural]:
+    def neural(self, encoder: TextEncoder, weights: Floats, shares: Sequence[float]) -> list[EmbeddingShare]:
         """The embedding's shares of several labels' scores over the words; see `TokenReader.attribute`."""
         if not encoder.trainable:
             method = "not divided: an exported encoder has no gradients"
-            return [Neural(share, share, (), 0.0, 0.0, method) for share in shares]
+            return [EmbeddingShare(share, share, (), 0.0, 0.0, method) for share in shares]
         from labelwise.explanations.integrated_gradients import TokenReader
 
         key = ("tokens", id(encoder))

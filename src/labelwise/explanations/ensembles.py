@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from labelwise.explanations.context import Question
-from labelwise.explanations.result import Explanation, Member, Neural, Span, Word
+from labelwise.explanations.context import ExplainContext
+from labelwise.explanations.result import EmbeddingShare, Explanation, MemberExplanation, Span, Word
 from labelwise.explanations.single_model import probability
 from labelwise.models.ensemble.members import describe
-from labelwise.models.ensemble.rules import Lists
+from labelwise.models.ensemble.rules import Candidates
 from labelwise.types import Csr
 
 if TYPE_CHECKING:
     from labelwise.models.base import Model
     from labelwise.models.ensemble import Ensemble
 
-Ask = Callable[["Model", Question, Sequence[int], int], list[Explanation]]
+Ask = Callable[["Model", ExplainContext, Sequence[int], int], list[Explanation]]
 
 _COUNTS = {
     "average": "its {over}",
@@ -30,12 +30,12 @@ _COUNTS = {
 
 
 def explain_ensemble(
-    model: Ensemble, question: Question, labels: Sequence[int], top_k: int, ask: Ask
+    model: Ensemble, question: ExplainContext, labels: Sequence[int], top_k: int, ask: Ask
 ) -> list[Explanation]:
     """Explain labels of an `Ensemble`; `ask` explains those of a member."""
     depth, additive = max(model.config.depth, top_k), model.rule_ != "round_robin"
     weights = (np.asarray(model.weights_) / np.sum(model.weights_)).tolist()
-    lists = Lists.of([_values(model, member, question, depth) for member in model.members_], depth)
+    lists = Candidates.of([_values(model, member, question, depth) for member in model.members_], depth)
     counts = lists.counts(model.rule_, model.over_)
     scores = lists.merge(counts, model.rule_, model.weights_)
     each = [ask(member, question, labels, depth) for member in model.members_]
@@ -47,7 +47,7 @@ def explain_ensemble(
         counted = counts[:, at[0]].astype(float).tolist() if listed else [_direct(model, reason) for reason in reasons]
         score = float(scores[at[0]]) if listed else sum(w * v for w, v in zip(weights, counted, strict=True))
         members = tuple(
-            Member(describe(member.config), weight, value, weight * value if additive else None, reason)
+            MemberExplanation(describe(member.config), weight, value, weight * value if additive else None, reason)
             for member, weight, value, reason in zip(model.members_, weights, counted, reasons, strict=True)
         )
         shares = list(zip(weights, reasons, strict=True))
@@ -71,7 +71,7 @@ def explain_ensemble(
     return explained
 
 
-def _values(model: Ensemble, member: Model, question: Question, depth: int) -> Csr:
+def _values(model: Ensemble, member: Model, question: ExplainContext, depth: int) -> Csr:
     """What a member lists: scores, or probabilities where these are combined."""
     scores = member.scores(question.reading, depth)
     if model.over_ == "scores":
@@ -113,11 +113,11 @@ def _merged(parts: Sequence[tuple[float, tuple[Word, ...]]]) -> tuple[Word, ...]
     return tuple(Word(term, value, spans) for (term, spans), value in added.items())
 
 
-def _neural(parts: Sequence[tuple[float, Neural]]) -> Neural | None:
+def _neural(parts: Sequence[tuple[float, EmbeddingShare]]) -> EmbeddingShare | None:
     """The embeddings' shares as one."""
     if not parts:
         return None
-    return Neural(
+    return EmbeddingShare(
         share=sum(weight * neural.share for weight, neural in parts),
         base=sum(weight * neural.base for weight, neural in parts),
         words=_merged([(weight, neural.words) for weight, neural in parts]),

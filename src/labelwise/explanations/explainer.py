@@ -9,7 +9,7 @@ from typing import Any
 
 from labelwise.data import Dataset
 from labelwise.errors import UsageError
-from labelwise.explanations.context import Question
+from labelwise.explanations.context import ExplainContext
 from labelwise.explanations.neighbours import Neighbours
 from labelwise.explanations.result import Explanation
 from labelwise.models.base import Model, check_fitted
@@ -59,7 +59,7 @@ def explain(
     wanted = None if names is None else [_column(model, name) for name in names]
     if isinstance(neighbours, Dataset):
         neighbours = Neighbours.of(model, neighbours, on_event=on_event)
-    question = Question(text, threads=model.config.threads)
+    question = ExplainContext(text, threads=model.config.threads)
     if wanted is None:
         scores = model.scores(question.reading, top_k)
         wanted = scores.indices[rank_best(scores, top_k)[1]].tolist()
@@ -69,7 +69,7 @@ def explain(
     return [one.strongest(words) for one in found]
 
 
-def _explained(model: Any, question: Question, labels: Sequence[int], top_k: int) -> list[Explanation]:
+def _explained(model: Any, question: ExplainContext, labels: Sequence[int], top_k: int) -> list[Explanation]:
     """By the kind of the model; what needs torch is imported for models that have it anyway."""
     if model.kind == "ensemble":
         from labelwise.explanations.ensembles import explain_ensemble

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
-from labelwise.explanations.result import Neural, Span, Word
+from labelwise.explanations.result import EmbeddingShare, Span, Word
 from labelwise.features.encoder import Encoder
 from labelwise.types import Floats
 
@@ -49,7 +49,7 @@ class TokenReader:
         self.encoder = encoder
         self.read = _read(encoder, text)
 
-    def attribute(self, weights: Floats, shares: Sequence[float]) -> list[Neural]:
+    def attribute(self, weights: Floats, shares: Sequence[float]) -> list[EmbeddingShare]:
         """The shares of several labels' scores, each over the words.
 
         Parameters
@@ -58,19 +58,19 @@ class TokenReader:
         shares : (n_labels,) what the model itself makes of the embedding
         """
         if not self.read.words:
-            return [Neural(share, share, (), 0.0, 0.0, METHOD) for share in shares]
+            return [EmbeddingShare(share, share, (), 0.0, 0.0, METHOD) for share in shares]
         model, training = self.encoder.model, self.encoder.model.training
         model.eval()
         try:
             bases, each = self._integrate(torch.from_numpy(np.asarray(weights, np.float32)).to(self.encoder.device))
         except (NotImplementedError, TypeError):  # the few models that take tokens only
             method = "not divided: this encoder takes no input embeddings"
-            return [Neural(share, share, (), 0.0, 0.0, method) for share in shares]
+            return [EmbeddingShare(share, share, (), 0.0, 0.0, method) for share in shares]
         finally:
             model.train(training)
         return [self._spread(*parts) for parts in zip(shares, bases.tolist(), each, strict=True)]
 
-    def _spread(self, share: float, base: float, each: Floats) -> Neural:
+    def _spread(self, share: float, base: float, each: Floats) -> EmbeddingShare:
         """Tokens gathered into words, and what the integral missed spread over them."""
         real = self.read.owner >= 0
         added: Floats = np.zeros(len(self.read.words))
@@ -81,7 +81,7 @@ class TokenReader:
         words = tuple(
             Word(term, value, spans) for (term, spans), value in zip(self.read.words, added.tolist(), strict=True)
         )
-        return Neural(share, base, words, 0.0, abs(missed) / total if total > 0 else 0.0, METHOD)
+        return EmbeddingShare(share, base, words, 0.0, abs(missed) / total if total > 0 else 0.0, METHOD)
 
     def _integrate(self, weights: torch.Tensor) -> tuple[Floats, Floats]:
         """(n_labels,) the scores of the masked text, and (n_labels, n_tokens) what each token adds."""

@@ -12,7 +12,7 @@ from labelwise.types import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Account:
+class ScoreBreakdown:
     """A score in its parts."""
 
     columns: Ints
@@ -29,7 +29,7 @@ class Account:
         return float(self.added.sum()) + self.dense + self.bias
 
 
-def account(level: LevelWeights, child: int, document: Features) -> Account:
+def account(level: LevelWeights, child: int, document: Features) -> ScoreBreakdown:
     """The score of a node, or label, in its parts.
 
     Parameters
@@ -41,7 +41,7 @@ def account(level: LevelWeights, child: int, document: Features) -> Account:
     features, weights = sparse_weights(level, place)
     _, mine, its = np.intersect1d(features, document.indices, assume_unique=True, return_indices=True)
     own, dense = level.dense[place].astype(np.float64), document.dense[0].astype(np.float64)
-    return Account(
+    return ScoreBreakdown(
         columns=document.indices[its].astype(np.int64),
         added=weights[mine] * document.data[its].astype(np.float64),
         dense=float(own[:-1] @ dense[:-1]),

@@ -15,10 +15,10 @@ import scipy.sparse as sp
 from labelwise import storage
 from labelwise.data import Dataset
 from labelwise.errors import DataError, StorageError, UsageError
-from labelwise.explanations.context import Question
+from labelwise.explanations.context import ExplainContext
 from labelwise.explanations.result import Neighbour
 from labelwise.index.label_embedding import unit_rows
-from labelwise.models.prediction_cache import Reading
+from labelwise.models.prediction_cache import PredictionCache
 from labelwise.types import Csr, OnEvent
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Neighbours:
         """
         if dataset.texts is None:
             raise DataError("similar documents are shown by their texts, but the data have only features")
-        reading = Reading(dataset.texts, threads=model.config.threads, on_event=on_event)
+        reading = PredictionCache(dataset.texts, threads=model.config.threads, on_event=on_event)
         reader = _reader(model)
         if reader.kind == "x-transformer":
             any_model: Any = reader
@@ -64,7 +64,9 @@ class Neighbours:
             vectors = reading.features(reader.tfidf_)
         return cls(dataset.Y, dataset.labels, vectors, dataset.texts, dataset.ids)
 
-    def nearest(self, model: Model, question: Question, label: str, top_k: int = NEAREST) -> tuple[Neighbour, ...]:
+    def nearest(
+        self, model: Model, question: ExplainContext, label: str, top_k: int = NEAREST
+    ) -> tuple[Neighbour, ...]:
         """The documents with a label that are nearest to a text."""
         column = self._columns.get(label)
         if column is None:
@@ -77,7 +79,7 @@ class Neighbours:
             for row, cosine in zip(rows[best].tolist(), found[best], strict=True)
         )
 
-    def _cosines(self, model: Model, question: Question, rows: Any) -> npt.NDArray[np.float64]:
+    def _cosines(self, model: Model, question: ExplainContext, rows: Any) -> npt.NDArray[np.float64]:
         reader: Any = _reader(model)
         neural = reader.kind == "x-transformer"
         asked = unit_rows(question.match(reader)[0]) if neural else question.reading.features(reader.tfidf_)

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from labelwise.config import LinearTreeConfig
-from labelwise.explanations.linear_scores import Account, account, siblings
-from labelwise.explanations.result import Path, Step
+from labelwise.explanations.linear_scores import ScoreBreakdown, account, siblings
+from labelwise.explanations.result import Path, PathStep
 from labelwise.index import Tree
 from labelwise.rank.features import Features
 from labelwise.rank.nearest import NearestLabels
@@ -22,13 +22,18 @@ ALIKE = 3
 
 
 def tree_steps(
-    trained: TrainedTree, config: LinearTreeConfig, names: Sequence[str], label: int, document: Features, own: Account
-) -> tuple[Step, ...]:
+    trained: TrainedTree,
+    config: LinearTreeConfig,
+    names: Sequence[str],
+    label: int,
+    document: Features,
+    own: ScoreBreakdown,
+) -> tuple[PathStep, ...]:
     """The nodes above the label, scored, and the label."""
     tree, combine = trained.tree, config.combine
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     if trained.nearest is not None:
-        centroid = Step("centroid", label, _cosine(trained.nearest, label, document), None, 1)
+        centroid = PathStep("centroid", label, _cosine(trained.nearest, label, document), None, 1)
         steps.append(counted(centroid, combine if combine == "ranker-only" else "sigmoid"))
     else:
         nodes = tree.path(label)
@@ -37,31 +42,31 @@ def tree_steps(
             if depth == tree.depth - 1:
                 step = cluster_step(trained.levels[-1], tree, names, label, document, score)
             else:
-                step = Step("node", nodes[depth], score, None, _below(tree, depth, nodes[depth]))
+                step = PathStep("node", nodes[depth], score, None, _below(tree, depth, nodes[depth]))
             steps.append(counted(step, combine))
     return (*steps, counted(label_step(label, own), combine))
 
 
 def cluster_step(
     level: LevelWeights, tree: Tree, names: Sequence[str], label: int, document: Features, score: float
-) -> Step:
+) -> PathStep:
     """The cluster of a label, with its other labels that suit the text best."""
     others, scores = siblings(level, label, document)
     best = [names[at] for at in others[np.argsort(-scores, kind="stable")] if at != label]
-    return Step("cluster", int(tree.clusters[label]), score, None, len(others), tuple(best[:ALIKE]))
+    return PathStep("cluster", int(tree.clusters[label]), score, None, len(others), tuple(best[:ALIKE]))
 
 
-def label_step(label: int, own: Account) -> Step:
+def label_step(label: int, own: ScoreBreakdown) -> PathStep:
     """The end of the path."""
-    return Step("label", label, own.score, None, 1)
+    return PathStep("label", label, own.score, None, 1)
 
 
-def counted(step: Step, combine: str, power: float = 1.0) -> Step:
+def counted(step: PathStep, combine: str, power: float = 1.0) -> PathStep:
     """The step with its factor."""
     return replace(step, factor=factor(step.score, combine, power))
 
 
-def make_path(steps: tuple[Step, ...], combine: str, weight: float, *, listed: bool) -> Path:
+def make_path(steps: tuple[PathStep, ...], combine: str, weight: float, *, listed: bool) -> Path:
     """A whole path with its score."""
     if combine == "ranker-only":
         return Path(steps, steps[-1].score, weight, listed)

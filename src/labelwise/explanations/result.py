@@ -25,7 +25,7 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Neural:
+class EmbeddingShare:
     """The embedding's share of the label's own score, over the words that the encoder has read."""
 
     share: float
@@ -43,7 +43,7 @@ class Neural:
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """A node on the path from the root to the label."""
 
     kind: Literal["node", "cluster", "centroid", "label"]
@@ -64,7 +64,7 @@ class Step:
 class Path:
     """The way to the label through one tree."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
     score: float
     """The product of the factors, or the label's own score where there are none."""
     weight: float
@@ -85,7 +85,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
-class Member:
+class MemberExplanation:
     """What a member of an ensemble says of the label."""
 
     name: str
@@ -119,14 +119,14 @@ class Explanation:
     """The strongest terms of tf-idf."""
     others: float
     """What all other terms add together."""
-    neural: Neural | None
+    neural: EmbeddingShare | None
     """None where the label's models see no embedding."""
     paths: tuple[Path, ...]
     """One for each tree; none of an ensemble, whose members have theirs."""
     combine: str
     """How these make the score, in a sentence."""
     neighbours: tuple[Neighbour, ...] = ()
-    members: tuple[Member, ...] = ()
+    members: tuple[MemberExplanation, ...] = ()
     notes: tuple[str, ...] = ()
     """What else there is to know."""
 
@@ -140,11 +140,11 @@ class Explanation:
         neural = values["neural"]
         made: dict[str, Any] = {
             "words": _words(values["words"]),
-            "neural": None if neural is None else Neural(**{**neural, "words": _words(neural["words"])}),
+            "neural": None if neural is None else EmbeddingShare(**{**neural, "words": _words(neural["words"])}),
             "paths": tuple(Path(**{**path, "steps": tuple(map(_step, path["steps"]))}) for path in values["paths"]),
             "neighbours": tuple(Neighbour(**found) for found in values["neighbours"]),
             "members": tuple(
-                Member(**{**member, "explanation": cls.from_dict(member["explanation"])})
+                MemberExplanation(**{**member, "explanation": cls.from_dict(member["explanation"])})
                 for member in values["members"]
             ),
             "notes": tuple(values["notes"]),
@@ -181,5 +181,5 @@ def _words(values: list[Mapping[str, Any]]) -> tuple[Word, ...]:
     return tuple(Word(**{**word, "spans": tuple((a, b) for a, b in word["spans"])}) for word in values)
 
 
-def _step(values: Mapping[str, Any]) -> Step:
-    return Step(**{**values, "among": tuple(values["among"])})
+def _step(values: Mapping[str, Any]) -> PathStep:
+    return PathStep(**{**values, "among": tuple(values["among"])})

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelwise.explanations.context import Question
+from labelwise.explanations.context import ExplainContext
 from labelwise.explanations.linear_scores import account, place_of
 from labelwise.explanations.paths import cluster_step, counted, label_step, make_path, sentence, tree_steps
-from labelwise.explanations.result import Explanation, Neural, Path
+from labelwise.explanations.result import EmbeddingShare, Explanation, Path
 from labelwise.features.blocks import OPENING
 from labelwise.predictions.ranking import keep_best
 from labelwise.rank.features import Features
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from labelwise.models.xtransformer import XTransformer
 
 
-def explain_tree(model: LinearTree, question: Question, labels: Sequence[int], top_k: int) -> list[Explanation]:
+def explain_tree(model: LinearTree, question: ExplainContext, labels: Sequence[int], top_k: int) -> list[Explanation]:
     """Explain labels of a `LinearTree`, whose trees are searched as for a prediction of `top_k` labels."""
     assert model.tfidf_ is not None
     config, searches = model.config, model._fitted()
@@ -54,7 +54,7 @@ def explain_tree(model: LinearTree, question: Question, labels: Sequence[int], t
     return explained
 
 
-def explain_transformer(model: XTransformer, question: Question, labels: Sequence[int]) -> list[Explanation]:
+def explain_transformer(model: XTransformer, question: ExplainContext, labels: Sequence[int]) -> list[Explanation]:
     """Explain labels of an `XTransformer`."""
     from labelwise.rank.ranker import Inputs
 
@@ -64,7 +64,7 @@ def explain_transformer(model: XTransformer, question: Question, labels: Sequenc
     document = inputs.features(ranker.dense_weight, ranker.bias)
     g, beam = found.toarray()[0], keep_best(found, model.config.beam).indices
     accounts = [account(ranker.level, label, document) for label in labels]
-    shares: Sequence[Neural | None] = [None] * len(accounts)
+    shares: Sequence[EmbeddingShare | None] = [None] * len(accounts)
     if inputs.E is not None:
         places = [place_of(ranker.level, label) for label in labels]
         weights = ranker.level.dense[places, :-1] * np.float32(ranker.dense_weight)

@@ -74,7 +74,7 @@ class CountedBlock:
     source: npt.NDArray[np.uint8] | npt.NDArray[np.uint32]
     """The block's bytes, or its folded characters."""
 
-    def packed(self, shelf: Shelf) -> CountedBlock:
+    def packed(self, shelf: SlabAllocator) -> CountedBlock:
         """A smaller copy with the counts only, for keeping many of them."""
         term = shelf.put(self.term, np.uint16 if len(self.hashes) <= 1 << 16 else np.int32)
         count = shelf.put(self.count, np.uint16 if self.count.max(initial=0) < 1 << 16 else np.int32)
@@ -85,7 +85,7 @@ class CountedBlock:
         )
 
 
-class Shelf:
+class SlabAllocator:
     """Copies of arrays, in slabs of memory that go back to the system as soon as nothing in them is used.
 
     Arrays of this size that are allocated one by one stay with the process when they are let go, just when the

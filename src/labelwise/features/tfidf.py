@@ -16,7 +16,7 @@ from labelwise.config import TfidfConfig
 from labelwise.engine.threads import map_in_order
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
-from labelwise.features.blocks import OPENING, Analyzer, CountedBlock, Shelf, text_blocks
+from labelwise.features.blocks import OPENING, Analyzer, CountedBlock, SlabAllocator, text_blocks
 from labelwise.features.vocabulary import Vocabulary, VocabularyBuilder
 from labelwise.kernels.counts import arrange, weigh
 from labelwise.types import Csr, OnEvent
@@ -92,7 +92,7 @@ class Tfidf:
         config = _checked(self.config)
         analyzer, builder = Analyzer(config), VocabularyBuilder()
         kept: list[_Kept] = []
-        shelf = Shelf()
+        shelf = SlabAllocator()
         n_docs = 0
         with Task(on_event, "tf-idf") as task:
             for block in map_in_order(analyzer.count, text_blocks(_checked_texts(texts)), config.threads):

@@ -17,7 +17,7 @@ from labelwise.incremental.columns import with_children, without_children
 from labelwise.index import Tree, embed_labels
 from labelwise.index.label_embedding import unit_rows
 from labelwise.models.base import Model, check_fitted
-from labelwise.models.prediction_cache import Reading
+from labelwise.models.prediction_cache import PredictionCache
 from labelwise.rank.features import Features
 from labelwise.rank.nearest import NearestLabels
 from labelwise.rank.negatives import both, matcher_aware, teacher_forcing
@@ -36,7 +36,7 @@ LEAST_BEAM = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class EncodedDocs:
     """Documents as a model sees them."""
 
     X: Csr
@@ -47,7 +47,7 @@ class Seen:
     """For each tree, (n_docs, n_clusters) clusters with their scores; empty where nothing depends on them."""
 
 
-class Kind(ABC):
+class GrowAdapter(ABC):
     """One model, as growing sees it; it is never changed."""
 
     model: Any
@@ -62,7 +62,7 @@ class Kind(ABC):
         return threads
 
     @abstractmethod
-    def read(self, reading: Reading, *, placing: bool = False) -> Seen:
+    def read(self, reading: PredictionCache, *, placing: bool = False) -> EncodedDocs:
         """See documents, with all their clusters where labels are to be placed by them."""
 
     @abstractmethod
@@ -70,7 +70,7 @@ class Kind(ABC):
         """What the labels' models read."""
 
     @abstractmethod
-    def place(self, seen: Seen, owners: Csr) -> list[Clusters]:
+    def place(self, seen: EncodedDocs, owners: Csr) -> list[Clusters]:
         """The cluster of each new label, in each tree: that which the model itself finds for its documents.
 
         Parameters
@@ -93,7 +93,7 @@ class Kind(ABC):
         """A model without some labels."""
         return self.rebuilt(stands, labels)
 
-    def near(self, seen: Seen, Y: Csr) -> tuple[Csr, ...]:
+    def near(self, seen: EncodedDocs, Y: Csr) -> tuple[Csr, ...]:
         """For each tree, (n_docs, n_clusters) the clusters whose labels learn from a document, as when training."""
         parts = []
         for number, (tree, _) in enumerate(self.stands):
@@ -104,7 +104,7 @@ class Kind(ABC):
         return tuple(parts)
 
 
-class Linear(Kind):
+class LinearTreeAdapter(GrowAdapter):
     """A `LinearTree`."""
 
     model: LinearTree
@@ -114,21 +114,21 @@ class Linear(Kind):
         self.model, self.ranker = model, model.config.ranker
         self.stands = [(trained.tree, trained.levels[-1]) for trained in model.trees_]
 
-    def read(self, reading: Reading, *, placing: bool = False) -> Seen:
+    def read(self, reading: PredictionCache, *, placing: bool = False) -> EncodedDocs:
         """See documents as tf-idf; clusters are found where they are negatives."""
         X = reading.features(self.model.tfidf_)
         if X.shape[1] != self.model.n_features_:
             raise DataError(f"X has {X.shape[1]} columns but the model was fitted on {self.model.n_features_} features")
         if placing or self.ranker.negatives == "teacher" or not self._searched:
-            return Seen(X, None, ())
+            return EncodedDocs(X, None, ())
         beam = self.model.config.beam
-        return Seen(X, None, tuple(self._clusters(X, beam=beam, top_k=beam)))
+        return EncodedDocs(X, None, tuple(self._clusters(X, beam=beam, top_k=beam)))
 
     def features(self, X: Csr, E: Floats | None) -> Features:
         """Tf-idf and the constant."""
         return Features.of(X, bias=self.ranker.bias)
 
-    def place(self, seen: Seen, owners: Csr) -> list[Clusters]:
+    def place(self, seen: EncodedDocs, owners: Csr) -> list[Clusters]:
         """The pifa embedding goes down the tree as a document does."""
         Z: Any = embed_labels(owners, seen.X, threads=self.threads)
         nearest = self.model.trees_[0].nearest
@@ -195,10 +195,10 @@ class Linear(Kind):
         nearest = NearestLabels(centroids, n_features=self.model.n_features_)
         twin = copy(self.model)
         twin.trees_ = (replace(self.model.trees_[0], nearest=nearest),)
-        return Linear(twin).rebuilt(stands, labels)
+        return LinearTreeAdapter(twin).rebuilt(stands, labels)
 
 
-class Neural(Kind):
+class XTransformerAdapter(GrowAdapter):
     """An `XTransformer`: its ranker grows, its matcher stays."""
 
     model: XTransformer
@@ -208,13 +208,13 @@ class Neural(Kind):
         self.model, self.ranker = model, model.config.ranker
         self.stands = [(model.tree_, model.ranker_.level)]
 
-    def read(self, reading: Reading, *, placing: bool = False) -> Seen:
+    def read(self, reading: PredictionCache, *, placing: bool = False) -> EncodedDocs:
         """See texts as tf-idf and embeddings, with the matcher's clusters."""
         model = self.model
         top_b = model.tree_.n_clusters if placing else model.config.beam
         X = reading.features(model.tfidf_)
         E, found = reading.match(model.matcher_, model.tfidf_, top_b)
-        return Seen(X, None if model.config.features == "tfidf" else unit_rows(E), (found,))
+        return EncodedDocs(X, None if model.config.features == "tfidf" else unit_rows(E), (found,))
 
     def features(self, X: Csr, E: Floats | None) -> Features:
         """Those features that the ranker is trained on."""
@@ -222,7 +222,7 @@ class Neural(Kind):
         inputs = Inputs(None if self.model.config.features == "neural" else X, _floats(E), X[:, :0])
         return inputs.features(ranker.dense_weight, ranker.bias)
 
-    def place(self, seen: Seen, owners: Csr) -> list[Clusters]:
+    def place(self, seen: EncodedDocs, owners: Csr) -> list[Clusters]:
         """The matcher's scores are linear in features: their mean is the score of the pifa embedding."""
         votes = owners.T.tocsr() @ seen.found[0].toarray()
         return [np.asarray(votes).argmax(axis=1).astype(np.int32)]
@@ -243,10 +243,10 @@ class Neural(Kind):
         return model
 
 
-def kind_of(model: Model) -> Kind:
+def adapter_of(model: Model) -> GrowAdapter:
     """How to see a model that is no ensemble."""
     any_model: Any = model
-    return Linear(any_model) if model.kind == "linear-tree" else Neural(any_model)
+    return LinearTreeAdapter(any_model) if model.kind == "linear-tree" else XTransformerAdapter(any_model)
 
 
 def _floats(E: Floats | None) -> npt.NDArray[np.float32] | None:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from labelwise.config import GrowingConfig
 from labelwise.data import Dataset
 from labelwise.errors import DataError, UsageError
-from labelwise.incremental.adapters import Clusters, Kind, Seen, kind_of
+from labelwise.incremental.adapters import Clusters, EncodedDocs, GrowAdapter, adapter_of
 from labelwise.incremental.columns import with_children, without_children
 from labelwise.incremental.examples import Examples
 from labelwise.incremental.label_weights import by_text, few_shot
@@ -24,8 +24,8 @@ from labelwise.incremental.new_labels import new_labels
 from labelwise.incremental.retention import remember
 from labelwise.index import Tree, embed_labels
 from labelwise.models.base import Model, check_fitted
-from labelwise.models.exemplars import Memory
-from labelwise.models.prediction_cache import Reading
+from labelwise.models.exemplars import Exemplars
+from labelwise.models.prediction_cache import PredictionCache
 from labelwise.types import Csr, Ints, OnEvent
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ def add_labels(
     config, new = config or GrowingConfig(), new_labels(labels, model.labels_)
     known = None if data is None else data.with_labels([*model.labels_, *(one.label for one in new)])
     examples = Examples.of(model, new, known)
-    reading = Reading(examples.documents, threads=model.config.threads, on_event=on_event)
+    reading = PredictionCache(examples.documents, threads=model.config.threads, on_event=on_event)
 
     counts = examples.counts.tolist()
     told = [{"label": one.label, "examples": count} for one, count in zip(new, counts, strict=True)]
     return each(
         model,
-        lambda member: _add(kind_of(member), examples, reading, known, config, on_event),
+        lambda member: _add(adapter_of(member), examples, reading, known, config, on_event),
         lambda report: {**report, "added": [*report.get("added", []), *told]},
     )
 
@@ -89,7 +89,7 @@ def remove_labels(model: Model, labels: Iterable[str]) -> Model:
         rest = {name: value for name, value in report.items() if name != "added"}
         return {**rest, "added": left} if left else rest
 
-    return each(model, lambda member: _remove(kind_of(member), gone), told)
+    return each(model, lambda member: _remove(adapter_of(member), gone), told)
 
 
 def keep_documents(
@@ -101,7 +101,7 @@ def keep_documents(
 
     def keep(member: Model) -> Model:
         twin = copy(member)
-        twin.memory_ = remember(kind_of(member), known, settings, on_event=on_event)
+        twin.exemplars_ = remember(adapter_of(member), known, settings, on_event=on_event)
         return twin
 
     return each(model, keep, dict)
@@ -126,9 +126,9 @@ def each(model: Model, change: Callable[[Model], Model], told: Callable[[dict[st
 
 
 def _add(
-    kind: Kind,
+    kind: GrowAdapter,
     examples: Examples,
-    reading: Reading,
+    reading: PredictionCache,
     data: Dataset | None,
     config: GrowingConfig,
     on_event: OnEvent | None,
@@ -150,31 +150,31 @@ def _add(
         stands.append((Tree((*tree.parents[:-1], np.concatenate((tree.clusters, clusters)))), level))
     Z: Any = embed_labels(examples.owners, seen.X, threads=kind.threads)
     grown = kind.grown(stands, [*kind.model.labels_, *(one.label for one in examples.labels)], Z)
-    if kind.model.memory_ is not None:
-        grown.memory_ = _remembered(kind.model.memory_, seen, examples, [tree for tree, _ in stands], config)
+    if kind.model.exemplars_ is not None:
+        grown.exemplars_ = _remembered(kind.model.exemplars_, seen, examples, [tree for tree, _ in stands], config)
     return grown
 
 
 def _groups(
-    kind: Kind,
+    kind: GrowAdapter,
     examples: Examples,
     places: list[Clusters],
     data: Dataset | None,
     config: GrowingConfig,
     on_event: OnEvent | None,
-) -> list[tuple[Ints, Memory, bool]]:
+) -> list[tuple[Ints, Exemplars, bool]]:
     """Labels with examples, the documents that these are told apart from, and whether those are a sample.
 
     Where documents of the data have a label, the others are known not to have it: all of a cluster's are negatives.
     Otherwise any of them may have it without saying so, and a few will do.
     """
-    groups: list[tuple[Ints, Memory, bool]] = []
+    groups: list[tuple[Ints, Exemplars, bool]] = []
     others = None if data is None else data.take(np.flatnonzero(~examples.in_data))
     for sampled in (False, True):
         which = np.flatnonzero((examples.counts > 0) & (examples.annotated != sampled))
         if not len(which):
             continue
-        memory: Memory | None = kind.model.memory_
+        memory: Exemplars | None = kind.model.exemplars_
         if others is not None:
             clusters, most = [at[which] for at in places], None if sampled else len(others)
             memory = remember(kind, others, config, clusters=clusters, most=most, on_event=on_event)
@@ -187,7 +187,7 @@ def _groups(
     return groups
 
 
-def _check_known(seen: Seen, examples: Examples) -> None:
+def _check_known(seen: EncodedDocs, examples: Examples) -> None:
     """Refuse a label of which the model cannot see anything."""
     if seen.E is not None:
         return
@@ -202,7 +202,9 @@ def _check_known(seen: Seen, examples: Examples) -> None:
         )
 
 
-def _remembered(memory: Memory, seen: Seen, examples: Examples, trees: list[Tree], config: GrowingConfig) -> Memory:
+def _remembered(
+    memory: Exemplars, seen: EncodedDocs, examples: Examples, trees: list[Tree], config: GrowingConfig
+) -> Exemplars:
     """The documents that a model keeps, with the new labels' examples, so that these are told apart from later ones."""
     n_old, n_new = memory.Y.shape[1], len(examples.labels)
     wide = memory.with_labels(
@@ -217,10 +219,10 @@ def _remembered(memory: Memory, seen: Seen, examples: Examples, trees: list[Tree
     near = tuple(
         examples.clusters(tree.clusters[:n_old], tree.clusters[n_old:], tree.n_clusters)[rows] for tree in trees
     )
-    return wide.and_also(Memory.of(seen.X[rows], None if seen.E is None else seen.E[rows], Y, near))
+    return wide.and_also(Exemplars.of(seen.X[rows], None if seen.E is None else seen.E[rows], Y, near))
 
 
-def _remove(kind: Kind, gone: npt.NDArray[np.bool_]) -> Model:
+def _remove(kind: GrowAdapter, gone: npt.NDArray[np.bool_]) -> Model:
     stands = []
     for tree, level in kind.stands:
         left = np.bincount(tree.clusters[~gone], minlength=tree.n_clusters)
@@ -232,8 +234,8 @@ def _remove(kind: Kind, gone: npt.NDArray[np.bool_]) -> Model:
         stands.append((Tree((*tree.parents[:-1], tree.clusters[~gone])), without_children(level, gone)))
     labels = [name for name, out in zip(kind.model.labels_, gone, strict=True) if not out]
     pruned = kind.pruned(stands, labels, gone)
-    if pruned.memory_ is not None:
-        memory = pruned.memory_.with_labels(Csr(pruned.memory_.Y[:, np.flatnonzero(~gone)]))
+    if pruned.exemplars_ is not None:
+        memory = pruned.exemplars_.with_labels(Csr(pruned.exemplars_.Y[:, np.flatnonzero(~gone)]))
         labelled = np.flatnonzero(np.diff(memory.Y.indptr) > 0)
-        pruned.memory_ = memory if len(labelled) == len(memory) else memory.take(labelled)
+        pruned.exemplars_ = memory if len(labelled) == len(memory) else memory.take(labelled)
     return pruned

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.config import GrowingConfig
-from labelwise.incremental.adapters import Clusters, Kind, Seen
+from labelwise.incremental.adapters import Clusters, EncodedDocs, GrowAdapter
 from labelwise.incremental.columns import Blocks
 from labelwise.incremental.examples import Examples
-from labelwise.models.exemplars import Memory, below, no_entries
+from labelwise.models.exemplars import Exemplars, below, no_entries
 from labelwise.rank.features import Features
 from labelwise.rank.level_trainer import LevelTrainer
 from labelwise.rank.sparse_weights import LevelWeights, PrunedBlock
@@ -25,12 +25,12 @@ MOST = 20
 
 
 def few_shot(
-    kind: Kind,
+    kind: GrowAdapter,
     number: int,
     clusters: Clusters,
     which: Ints,
-    memory: Memory,
-    seen: Seen,
+    memory: Exemplars,
+    seen: EncodedDocs,
     examples: Examples,
     *,
     sampled: bool,
@@ -81,7 +81,9 @@ def few_shot(
     }
 
 
-def by_text(kind: Kind, number: int, clusters: Clusters, which: Ints, text: Features, config: GrowingConfig) -> Blocks:
+def by_text(
+    kind: GrowAdapter, number: int, clusters: Clusters, which: Ints, text: Features, config: GrowingConfig
+) -> Blocks:
     """Models of labels of which a text is all that is known: the text itself, as long as is usual in the cluster.
 
     The length is a share (`text_scale`) of the median of the cluster's labels, the bias their median, so that scores

@@ -9,22 +9,22 @@ import numpy as np
 from labelwise.config import GrowingConfig
 from labelwise.data import Dataset
 from labelwise.errors import DataError, UsageError
-from labelwise.incremental.adapters import Clusters, Kind
-from labelwise.models.exemplars import Memory
-from labelwise.models.prediction_cache import Reading
+from labelwise.incremental.adapters import Clusters, GrowAdapter
+from labelwise.models.exemplars import Exemplars
+from labelwise.models.prediction_cache import PredictionCache
 from labelwise.rank.negatives import teacher_forcing
 from labelwise.types import Csr, Ints, OnEvent
 
 
 def remember(
-    kind: Kind,
+    kind: GrowAdapter,
     data: Dataset,
     config: GrowingConfig,
     *,
     clusters: Sequence[Clusters] | None = None,
     most: int | None = None,
     on_event: OnEvent | None = None,
-) -> Memory:
+) -> Exemplars:
     """Some documents of each cluster, as the model sees them.
 
     Parameters
@@ -41,12 +41,12 @@ def remember(
         raise DataError("none of these documents has a label of the model; give some that it was trained on")
     rows = _choose(kind, Y, most or config.per_cluster, config.seed, clusters)
     chosen = data.take(rows)
-    seen = kind.read(Reading(kind.model.inputs(chosen), threads=kind.threads, on_event=on_event))
+    seen = kind.read(PredictionCache(kind.model.inputs(chosen), threads=kind.threads, on_event=on_event))
     own = Csr(Y[rows])
-    return Memory.of(seen.X, seen.E, own, kind.near(seen, own))
+    return Exemplars.of(seen.X, seen.E, own, kind.near(seen, own))
 
 
-def _choose(kind: Kind, Y: Csr, most: int, seed: int, clusters: Sequence[Clusters] | None) -> Ints:
+def _choose(kind: GrowAdapter, Y: Csr, most: int, seed: int, clusters: Sequence[Clusters] | None) -> Ints:
     """Rows of documents, ascending; a document serves all clusters, and all trees, that it has labels in."""
     chosen = np.zeros(Y.shape[0], np.bool_)
     for number, (tree, _) in enumerate(kind.stands):

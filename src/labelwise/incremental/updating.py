@@ -8,11 +8,11 @@ import numpy as np
 
 from labelwise.data import Dataset
 from labelwise.errors import DataError
-from labelwise.incremental.adapters import Kind, Seen, kind_of
+from labelwise.incremental.adapters import EncodedDocs, GrowAdapter, adapter_of
 from labelwise.incremental.columns import with_blocks
 from labelwise.incremental.grow import each
 from labelwise.models.base import Model, check_fitted
-from labelwise.models.prediction_cache import Reading
+from labelwise.models.prediction_cache import PredictionCache
 from labelwise.rank.level_trainer import LevelTrainer
 from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.types import Csr, Ints, OnEvent
@@ -40,10 +40,10 @@ def update(model: Model, data: Dataset, *, on_event: OnEvent | None = None) -> M
         )
     learnt = known.take(rows)
     Y = Csr(learnt.Y[:, :n_labels])
-    reading = Reading(model.inputs(learnt), threads=model.config.threads, on_event=on_event)
+    reading = PredictionCache(model.inputs(learnt), threads=model.config.threads, on_event=on_event)
 
     def go_on(member: Model) -> Model:
-        kind = kind_of(member)
+        kind = adapter_of(member)
         seen = kind.read(reading)
         stands = [(tree, _go_on(kind, number, seen, Y, on_event)) for number, (tree, _) in enumerate(kind.stands)]
         return kind.rebuilt(stands, kind.model.labels_)
@@ -52,7 +52,7 @@ def update(model: Model, data: Dataset, *, on_event: OnEvent | None = None) -> M
     return each(model, go_on, lambda report: {**report, "updates": [*report.get("updates", []), told]})
 
 
-def _go_on(kind: Kind, number: int, seen: Seen, Y: Csr, on_event: OnEvent | None) -> LevelWeights:
+def _go_on(kind: GrowAdapter, number: int, seen: EncodedDocs, Y: Csr, on_event: OnEvent | None) -> LevelWeights:
     """The label models of one tree, those of some clusters solved further."""
     tree, level = kind.stands[number]
     touched = np.unique(tree.clusters[Y.indices])

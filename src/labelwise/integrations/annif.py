@@ -117,17 +117,17 @@ class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif car
             if corpus == "cached":
                 self._save(self._fitted(self._kept(), params, jobs))
             else:
-                documents = subjects.Documents.of(corpus.documents, self.project.subjects)
+                documents = subjects.SubjectTexts.of(corpus.documents, self.project.subjects)
                 self._save(self._fitted(documents, params, jobs), documents)
 
     def _learn(self, corpus: Any, params: Mapping[str, Any]) -> None:
         with self._told(), self._alone():
-            new = subjects.Documents.of(corpus.documents, self.project.subjects)
+            new = subjects.SubjectTexts.of(corpus.documents, self.project.subjects)
             self._refuse_nothing(new)
             documents = self._kept() + new
             self._save(self._fitted(documents, params), documents)
 
-    def _fitted(self, documents: subjects.Documents, params: Mapping[str, Any], jobs: int = 0) -> Model:
+    def _fitted(self, documents: subjects.SubjectTexts, params: Mapping[str, Any], jobs: int = 0) -> Model:
         hold_out = subjects.share(params)
         self._refuse_nothing(documents)
         train = documents.dataset(self.project.subjects, self.project.vocab_lang)
@@ -143,13 +143,13 @@ class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif car
         model.report_ |= {"data": f"Annif project {self.project.project_id}", "analyzer": self._spec}
         return model
 
-    def _save(self, model: Model, documents: subjects.Documents | None = None) -> None:
+    def _save(self, model: Model, documents: subjects.SubjectTexts | None = None) -> None:
         if documents is not None:
             documents.save(Path(self.datadir) / DOCUMENTS)
         model.save(self._folder)
         self._take(model)
 
-    def _kept(self) -> subjects.Documents:
+    def _kept(self) -> subjects.SubjectTexts:
         """The documents of the last training."""
         path = Path(self.datadir) / DOCUMENTS
         if not path.is_file():
@@ -157,13 +157,13 @@ class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif car
                 f"{path} with the documents of an earlier training is not there; train on a corpus first",
                 backend_id=self.backend_id,
             )
-        return subjects.Documents.load(path)
+        return subjects.SubjectTexts.load(path)
 
     def _alone(self) -> FileLock:
         """While one process trains, others wait, so that no documents are lost."""
         return FileLock(Path(self.datadir) / "labelwise.lock")
 
-    def _refuse_nothing(self, documents: subjects.Documents) -> None:
+    def _refuse_nothing(self, documents: subjects.SubjectTexts) -> None:
         if not documents.texts:
             raise NotSupportedException(
                 "cannot train on no documents; each needs a text, and a subject of the vocabulary",

@@ -33,7 +33,7 @@ HOLD_OUT = 0.1
 
 
 @dataclass(frozen=True)
-class Documents:
+class SubjectTexts:
     """Texts and the URIs of their subjects, as Annif's corpus gave them."""
 
     texts: list[str]

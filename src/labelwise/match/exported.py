@@ -18,7 +18,7 @@ from labelwise.types import Csr, OnEvent
 
 
 class ExportedMatcher:
-    """g(x, k) of the paper, to be asked but not trained; used like `Matcher`."""
+    """g(x, k) of the paper, to be asked but not trained; used like `FineTunedMatcher`."""
 
     def __init__(self, head: Head, encoder: TextEncoder) -> None:
         self.head, self.encoder_ = head, encoder
@@ -49,7 +49,7 @@ class ExportedMatcher:
         threads: int | None = None,
         on_event: OnEvent | None = None,
     ) -> tuple[npt.NDArray[np.float32], Csr]:
-        """Embeddings, and the best clusters with their scores, as `Matcher.match` gives them."""
+        """Embeddings, and the best clusters with their scores, as `FineTunedMatcher.match` gives them."""
         head, n_clusters = self.head, len(self.head.weight)
         E = self.encoder_.embed(documents.tokens, on_event=on_event)
         width = sum(min(top_b, size) for size in self.groups_)

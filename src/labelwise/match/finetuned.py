@@ -27,7 +27,7 @@ from labelwise.match.network import Network, constant_loss
 from labelwise.match.recall import mean_recall
 from labelwise.match.shared import side_by_side
 from labelwise.match.training.batches import in_order
-from labelwise.match.training.device_data import Corpus
+from labelwise.match.training.device_data import DeviceData
 from labelwise.match.training.distributed import joined, local_device
 from labelwise.match.training.loop import train
 from labelwise.match.training.optimizer import DTYPES, choose_precision
@@ -42,7 +42,7 @@ RECALL_AT = (1, 5, 10)
 """Training is judged by the mean recall of the true clusters among so many."""
 
 
-class Matcher:
+class FineTunedMatcher:
     """g(x, k) of the paper. `fit` trains it, `match` gives embeddings and the best clusters."""
 
     network_: Network
@@ -116,7 +116,7 @@ class Matcher:
             constant += constant_loss(Y, "bce", mean=config.mean_loss)
             M = side_by_side([M, Y])
         packer = make_packer(encoder) if self._packs(device) else None
-        corpus = Corpus(encoder, documents.tokens, M, n_labels=n_labels, term=term, packer=packer, device=device)
+        corpus = DeviceData(encoder, documents.tokens, M, n_labels=n_labels, term=term, packer=packer, device=device)
         if device.type == "cuda" and self._compiles(network, corpus):
             corpus.compile()
         groups = list(groups or [n_clusters])
@@ -149,7 +149,7 @@ class Matcher:
         """Whether texts may be packed: flash attention needs a GPU and 16-bit numbers."""
         return device.type == "cuda" and choose_precision(self.config.precision, device) != "fp32"
 
-    def _compiles(self, network: Network, corpus: Corpus) -> bool:
+    def _compiles(self, network: Network, corpus: DeviceData) -> bool:
         """Whether compiling the encoder pays: it takes about half a minute."""
         if self.config.compile is not None:
             return self.config.compile
@@ -219,7 +219,7 @@ class Matcher:
                 if piece.stop - piece.start < len(documents):
                     part = documents.take(np.arange(piece.start, piece.stop))
                 term = None if self.term_ is None else self.term_.scores(part.X, threads=threads)
-                corpus = Corpus(network.encoder, part.tokens, term=term, device=device)
+                corpus = DeviceData(network.encoder, part.tokens, term=term, device=device)
                 e, s, k = self._match(network, corpus, top_b, embed, task)
                 scores[piece], clusters[piece] = s.cpu().numpy(), k.cpu().numpy()
                 if embed:
@@ -228,7 +228,7 @@ class Matcher:
 
     @torch.inference_mode()
     def _match(
-        self, network: Network, corpus: Corpus, top_b: int, embed: bool, task: Task
+        self, network: Network, corpus: DeviceData, top_b: int, embed: bool, task: Task
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         device = corpus.device
         E = torch.empty((len(corpus) if embed else 0, network.head.in_features), device=device)

@@ -23,7 +23,7 @@ KIND = "frozen matcher"
 
 
 class FrozenMatcher:
-    """g(x, k) of a linear model beside an encoder that stays as it is; used like `Matcher`."""
+    """g(x, k) of a linear model beside an encoder that stays as it is; used like `FineTunedMatcher`."""
 
     encoder_: TextEncoder
     linear_: LinearMatcher
@@ -62,7 +62,7 @@ class FrozenMatcher:
         threads: int | None = None,
         on_event: OnEvent | None = None,
     ) -> tuple[npt.NDArray[np.float32], Csr]:
-        """Embeddings, computed unless given, and the best clusters with their scores, as `Matcher.match` gives them."""
+        """Embeddings, computed unless given, and the best clusters with their scores: see `FineTunedMatcher.match`."""
         if E is None:
             E = self.encoder_.embed(documents.tokens, device=self.device, on_event=on_event)
         found = self.linear_.best(documents.X, self._dense(E), top_b=top_b, threads=threads)

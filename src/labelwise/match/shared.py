@@ -21,11 +21,11 @@ from labelwise.match.heads import History
 from labelwise.types import Csr
 
 if TYPE_CHECKING:
-    from labelwise.match.finetuned import Matcher
+    from labelwise.match.finetuned import FineTunedMatcher
 
 
 def side_by_side(clusters: Sequence[Csr]) -> Csr:
-    """(n_docs, all clusters) the clusters of several trees as those of one; `Matcher.groups_` says whose is whose."""
+    """(n_docs, all clusters) the clusters of several trees side by side; `FineTunedMatcher.groups_` has their sizes."""
     if len(clusters) == 1:
         return clusters[0]
     joined = Csr(sp.hstack(clusters, format="csr"))
@@ -33,10 +33,10 @@ def side_by_side(clusters: Sequence[Csr]) -> Csr:
     return joined
 
 
-class GroupMatcher:
-    """One tree's share of a matcher that several trees share; used like `Matcher`."""
+class SharedMatcherView:
+    """One tree's share of a matcher that several trees share; used like `FineTunedMatcher`."""
 
-    def __init__(self, joint: Matcher | ExportedMatcher, group: int) -> None:
+    def __init__(self, joint: FineTunedMatcher | ExportedMatcher, group: int) -> None:
         self.joint, self.group = joint, group
 
     @property
@@ -50,7 +50,7 @@ class GroupMatcher:
         return self.joint.history_
 
     def match(self, documents: Documents, **options: Any) -> tuple[npt.NDArray[np.float32], Csr]:
-        """Embeddings, and the best clusters of this tree with their scores; see `Matcher.match`."""
+        """Embeddings, and the best clusters of this tree with their scores; see `FineTunedMatcher.match`."""
         E, found = self.joint.match(documents, **options)
         return E, self.own(found)
 

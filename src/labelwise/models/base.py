@@ -14,9 +14,9 @@ from labelwise.data.label_names import label_list
 from labelwise.errors import StorageError, UsageError
 from labelwise.features.tfidf import Tfidf
 from labelwise.models.calibrator import Calibrator
-from labelwise.models.exemplars import Memory
-from labelwise.models.prediction_cache import Reading
-from labelwise.models.shared_parts import Shelf
+from labelwise.models.exemplars import Exemplars
+from labelwise.models.prediction_cache import PredictionCache
+from labelwise.models.shared_parts import SharedParts
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import at_least
 from labelwise.storage.run_directory import RunDirectory, kept
@@ -39,7 +39,7 @@ class Model(ABC):
     """None if there was nothing to calibrate on: scores are then the model's own."""
     report_: dict[str, Any]
     """What the model card tells of training: sizes, and what whoever trained it adds (see `labelwise.models.card`)."""
-    memory_: Memory | None = None
+    exemplars_: Exemplars | None = None
     """Documents that later labels are told apart from; None unless asked for (see `labelwise.incremental`)."""
 
     @abstractmethod
@@ -67,7 +67,7 @@ class Model(ABC):
             The documents' own ids, passed on to the predictions.
         """
         documents = self._readable(texts_or_X)
-        reading = Reading(documents, threads=self.config.threads, on_event=on_event)
+        reading = PredictionCache(documents, threads=self.config.threads, on_event=on_event)
         return self._answer(self.scores(reading, top_k), min_probability, ids)
 
     def _readable(self, texts_or_X: Any) -> Any:
@@ -75,13 +75,13 @@ class Model(ABC):
         return texts_or_X
 
     @abstractmethod
-    def scores(self, reading: Reading, top_k: int) -> Csr:
+    def scores(self, reading: PredictionCache, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each document with the model's own scores, as they were combined."""
 
     def save(self, path: Path | str) -> None:
         """Write a self-contained folder from which `load` makes the same model."""
         with storage.atomic_folder(path, overwrite=True) as folder:
-            self.write(folder, Shelf())
+            self.write(folder, SharedParts())
 
     def save_pretrained(self, folder: Path | str) -> None:
         """Write what `save` writes, with a card that the Hugging Face hub understands."""
@@ -109,12 +109,12 @@ class Model(ABC):
         return hub.push_to_hub(self, repo, **options)
 
     @abstractmethod
-    def write(self, folder: Path, shelf: Shelf) -> None:
+    def write(self, folder: Path, shelf: SharedParts) -> None:
         """Write into a folder that is there; parts that models may share go through the shelf."""
 
     @classmethod
     @abstractmethod
-    def load(cls, path: Path | str, *, verify: bool = True, shelf: Shelf | None = None) -> Self:
+    def load(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
         """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
 
     @abstractmethod
@@ -150,8 +150,8 @@ class Model(ABC):
         names.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
         if self.calibrator_ is not None:
             self.calibrator_.save(folder / "calibration.json")
-        if self.memory_ is not None:
-            self.memory_.save(folder / "memory")
+        if self.exemplars_ is not None:
+            self.exemplars_.save(folder / "memory")
         (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
         about = {"config": self.config, **more, "n_labels": len(self.labels_), "report": self.report_}
         storage.write_description(folder, kind=self.kind, config=about)
@@ -164,7 +164,7 @@ class Model(ABC):
         self.labels_, self.report_ = names, about.get("report", {})
         calibration = path / "calibration.json"
         self.calibrator_ = Calibrator.load(calibration) if calibration.is_file() else None
-        self.memory_ = Memory.load(path / "memory") if (path / "memory").is_dir() else None
+        self.exemplars_ = Exemplars.load(path / "memory") if (path / "memory").is_dir() else None
 
 
 def fit_tfidf(
@@ -181,12 +181,12 @@ def fit_tfidf(
     )
 
 
-def load_model(path: Path | str, *, verify: bool = True, shelf: Shelf | None = None) -> Model:
+def load_model(path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Model:
     """A saved model, whatever its kind.
 
     >>> model = load_model("my-model")
     """
-    path, shelf = Path(path), shelf or Shelf()
+    path, shelf = Path(path), shelf or SharedParts()
     kind = storage.read_description(path).get("kind")
     if kind == "linear-tree":
         from labelwise.models.linear_tree import LinearTree

@@ -18,7 +18,7 @@ KIND = "memory"
 
 
 @dataclass(frozen=True, eq=False)
-class Memory:
+class Exemplars:
     """Some documents as a model sees them, a few for each cluster; their texts are not kept.
 
     Features are 16-bit floats, here as on disk, and mapped from there: a model that is only used pays nothing for them.
@@ -49,20 +49,20 @@ class Memory:
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
-    def take(self, rows: Any) -> Memory:
+    def take(self, rows: Any) -> Exemplars:
         """Some documents, in this order."""
         E = None if self.E is None else self.E[rows]
-        return Memory.of(self.features()[rows], E, self.Y[rows], tuple(M[rows] for M in self.near))
+        return Exemplars.of(self.features()[rows], E, self.Y[rows], tuple(M[rows] for M in self.near))
 
-    def with_labels(self, Y: Csr) -> Memory:
+    def with_labels(self, Y: Csr) -> Exemplars:
         """The same documents with other labels."""
         return replace(self, Y=Y)
 
-    def and_also(self, other: Memory) -> Memory:
+    def and_also(self, other: Exemplars) -> Exemplars:
         """These documents and others, over the same labels and clusters."""
         E = None if self.E is None or other.E is None else np.concatenate((self.E, other.E))
         near = tuple(below(mine, its) for mine, its in zip(self.near, other.near, strict=True))
-        return Memory.of(below(self.features(), other.features()), E, below(self.Y, other.Y), near)
+        return Exemplars.of(below(self.features(), other.features()), E, below(self.Y, other.Y), near)
 
     def save(self, path: Path | str) -> None:
         """Write a folder that `load` reads."""

@@ -20,8 +20,8 @@ from labelwise.features.tfidf import Tfidf
 from labelwise.index import build_tree, embed_labels
 from labelwise.models.base import CALIBRATED_ON, Model, check_fitted, fit_tfidf
 from labelwise.models.card import render_card
-from labelwise.models.prediction_cache import Reading
-from labelwise.models.shared_parts import Shelf
+from labelwise.models.prediction_cache import PredictionCache
+from labelwise.models.shared_parts import SharedParts
 from labelwise.predictions.ranking import mean_best
 from labelwise.rank.features import Features
 from labelwise.rank.nearest import NeighbourSearch
@@ -99,7 +99,7 @@ class LinearTree(Model):
             trees = tuple(found(config.seed + number) for number in range(config.n_trees))
             # Nothing of an earlier fit is touched before all is trained.
             self.tfidf_, self.labels_, self.trees_, self.n_features_ = tfidf, labels, trees, X.shape[1]
-            self.calibrator_ = self.memory_ = None
+            self.calibrator_ = self.exemplars_ = None
             self.report_ = {"documents": int(Y.shape[0]), "pairs": int(Y.nnz)}
             self._searches = self._make_searches()
             if validation is not None:
@@ -130,7 +130,7 @@ class LinearTree(Model):
             raise DataError("the model was fitted on {}, but the data have only {}".format(*kinds))
         return found
 
-    def scores(self, reading: Reading, top_k: int) -> Csr:
+    def scores(self, reading: PredictionCache, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each document with the model's own scores."""
         config, searches = self.config, self._fitted()
         X = reading.features(self.tfidf_)
@@ -165,7 +165,7 @@ class LinearTree(Model):
 
     # ------------------------------------------------------------------ keeping
 
-    def write(self, folder: Path, shelf: Shelf) -> None:
+    def write(self, folder: Path, shelf: SharedParts) -> None:
         """Write into a folder that is there."""
         self._fitted()
         if self.tfidf_ is not None:
@@ -175,9 +175,9 @@ class LinearTree(Model):
         self._save_common(folder, render_card(self), n_features=self.n_features_)
 
     @classmethod
-    def load(cls, path: Path | str, *, verify: bool = True, shelf: Shelf | None = None) -> Self:
+    def load(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
         """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
-        path, shelf = Path(path), shelf or Shelf()
+        path, shelf = Path(path), shelf or SharedParts()
         about = storage.read_description(path, kind=cls.kind)["config"]
         self = cls(storage.restore(LinearTreeConfig, about["config"], path))
         self.n_features_ = about["n_features"]

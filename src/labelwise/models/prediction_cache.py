@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from labelwise.features.encoder_folder import TextEncoder
     from labelwise.match.documents import Documents
     from labelwise.match.exported import ExportedMatcher
-    from labelwise.match.finetuned import Matcher
+    from labelwise.match.finetuned import FineTunedMatcher
     from labelwise.match.frozen import FrozenMatcher
-    from labelwise.match.shared import GroupMatcher
+    from labelwise.match.shared import SharedMatcherView
 
-    AnyMatcher: TypeAlias = Matcher | ExportedMatcher | FrozenMatcher | GroupMatcher
+    AnyMatcher: TypeAlias = FineTunedMatcher | ExportedMatcher | FrozenMatcher | SharedMatcherView
 
 T = TypeVar("T")
 
 
-class Reading:
+class PredictionCache:
     """Texts, or rows of features, with what models make of them on the way to labels.
 
     Two models share what comes from the same object: tf-idf from a `Tfidf`, tokens from a tokenizer, embeddings from an
@@ -46,9 +46,9 @@ class Reading:
         return self._once(tfidf, "tf-idf", lambda: tfidf.transform(self.documents, on_event=self.on_event))
 
     def match(self, matcher: AnyMatcher, tfidf: Tfidf, top_b: int) -> tuple[Any, Csr]:
-        """(n_docs, hidden) embeddings and (n_docs, n_clusters) the best clusters, as `Matcher.match` gives them."""
+        """(n_docs, hidden) embeddings and (n_docs, n_clusters) the best clusters: see `FineTunedMatcher.match`."""
         from labelwise.match.frozen import FrozenMatcher
-        from labelwise.match.shared import GroupMatcher
+        from labelwise.match.shared import SharedMatcherView
 
         encoder = matcher.encoder_
         documents = self._read(encoder, tfidf)
@@ -61,7 +61,7 @@ class Reading:
             )
             return matcher.match(documents, E=E, **options)
         options["on_event"] = self.on_event
-        if isinstance(matcher, GroupMatcher):
+        if isinstance(matcher, SharedMatcherView):
             shared = matcher.joint
             E, found = self._once(shared, ("clusters", id(tfidf), top_b), lambda: shared.match(documents, **options))
             return E, matcher.own(found)

@@ -26,7 +26,7 @@ class Savable(Protocol):
         """Write a folder."""
 
 
-class Shelf:
+class SharedParts:
     """Saves and loads parts; with a root, those of several models, each part once."""
 
     def __init__(self, root: Path | None = None) -> None:

@@ -17,19 +17,19 @@ from labelwise.features.tfidf import Tfidf
 from labelwise.index import Tree
 from labelwise.match.exported import ExportedMatcher
 from labelwise.match.frozen import FrozenMatcher
-from labelwise.match.shared import GroupMatcher
+from labelwise.match.shared import SharedMatcherView
 from labelwise.models.base import CALIBRATED_ON, Model, check_fitted
 from labelwise.models.card import render_card
 from labelwise.models.fitting.source import Source, check_texts
 from labelwise.models.fitting.workbench import Workbench
-from labelwise.models.prediction_cache import Reading
-from labelwise.models.shared_parts import Shelf
+from labelwise.models.prediction_cache import PredictionCache
+from labelwise.models.shared_parts import SharedParts
 from labelwise.rank.ranker import Inputs, Ranker
 from labelwise.storage.run_directory import fitting
 from labelwise.types import Csr, OnEvent
 
 if TYPE_CHECKING:  # what trains needs torch, an exported model does not
-    from labelwise.match.finetuned import Matcher
+    from labelwise.match.finetuned import FineTunedMatcher
     from labelwise.models.fitting.stages import Stages
     from labelwise.models.prediction_cache import AnyMatcher
 
@@ -130,9 +130,9 @@ class XTransformer(Model):
         ranked, source = stages.ranked(matcher, trees, depth), stages.ground.source
         # Nothing of an earlier fit is touched before all is trained.
         self.tfidf_, self.labels_, self.matcher_ = stages.ground.tfidf(), source.labels, matcher
-        self.tree_ = trees[matcher.group if isinstance(matcher, GroupMatcher) else 0]
+        self.tree_ = trees[matcher.group if isinstance(matcher, SharedMatcherView) else 0]
         self.ranker_, self.calibrator_, self.held_ = ranked.ranker, ranked.calibrator, ranked.held
-        self.memory_ = None
+        self.exemplars_ = None
         self.report_ = {"documents": int(source.Y.shape[0]), "pairs": int(source.Y.nnz), **ranked.report}
         if "validation" in ranked.report:
             self.report_["validation"] = {**source.held_out, **ranked.report["validation"]}
@@ -149,7 +149,7 @@ class XTransformer(Model):
         check_fitted(self, "ranker_")
         return check_texts(texts_or_X)
 
-    def scores(self, reading: Reading, top_k: int) -> Csr:
+    def scores(self, reading: PredictionCache, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each text with the model's own scores."""
         config, X = self.config, reading.features(self.tfidf_)
         E, found = reading.match(self.matcher_, self.tfidf_, config.beam)
@@ -182,13 +182,13 @@ class XTransformer(Model):
 
     # ------------------------------------------------------------------ keeping
 
-    def write(self, folder: Path, shelf: Shelf) -> None:
+    def write(self, folder: Path, shelf: SharedParts) -> None:
         """Write into a folder that is there."""
         check_fitted(self, "ranker_")
         matcher, more = self.matcher_, {}
         shelf.save(self.tfidf_, folder / "tfidf")
         self.tree_.save(folder / "index")
-        if isinstance(matcher, GroupMatcher):
+        if isinstance(matcher, SharedMatcherView):
             shelf.save(matcher.joint, folder / "matcher")
             more = {"group": matcher.group}
         elif isinstance(matcher, FrozenMatcher):
@@ -200,9 +200,9 @@ class XTransformer(Model):
         self._save_common(folder, render_card(self), **more)
 
     @classmethod
-    def load(cls, path: Path | str, *, verify: bool = True, shelf: Shelf | None = None) -> Self:
+    def load(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
         """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
-        path, shelf = Path(path), shelf or Shelf()
+        path, shelf = Path(path), shelf or SharedParts()
         about = storage.read_description(path, kind=cls.kind)["config"]
         config = storage.restore(XTransformerConfig, about["config"], path)
         # Where it was trained says nothing of where it is used.
@@ -212,7 +212,7 @@ class XTransformer(Model):
         self.tree_ = Tree.load(path / "index", verify=verify)
         if config.fine_tune:
             matcher = shelf.load(path / "matcher", partial(_load_matcher, verify=verify))
-            self.matcher_ = GroupMatcher(matcher, about["group"]) if "group" in about else matcher
+            self.matcher_ = SharedMatcherView(matcher, about["group"]) if "group" in about else matcher
         else:
             encoder = shelf.load(path / "matcher" / "encoder", load_encoder)
             device = _device() if encoder.trainable else None
@@ -221,13 +221,13 @@ class XTransformer(Model):
         return self
 
 
-def _load_matcher(path: Path, *, verify: bool) -> Matcher | ExportedMatcher:
+def _load_matcher(path: Path, *, verify: bool) -> FineTunedMatcher | ExportedMatcher:
     """The fine-tuned matcher of a folder; torch is imported where it computes."""
     if is_exported(path / "encoder"):
         return ExportedMatcher.load(path, verify=verify)
-    from labelwise.match.finetuned import Matcher
+    from labelwise.match.finetuned import FineTunedMatcher
 
-    return Matcher.load(path, device=_device(), verify=verify)
+    return FineTunedMatcher.load(path, device=_device(), verify=verify)
 
 
 def _device() -> str | None:

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from labelwise import __version__
-from labelwise.serve.gate import Gate
+from labelwise.serve.gate import AuthMiddleware
 from labelwise.serve.keys import Keyring
 from labelwise.serve.label_search import Match
 from labelwise.serve.limits import Limits
@@ -24,7 +24,7 @@ from labelwise.serve.logs import Log
 from labelwise.serve.model_pool import Models, Served
 from labelwise.serve.page import add_page
 from labelwise.serve.prometheus import Metrics
-from labelwise.serve.refusal import Refusal, error_body, overloaded
+from labelwise.serve.refusal import RequestRefused, error_body, overloaded
 from labelwise.serve.schema import (
     ErrorAnswer,
     LabelsAnswer,
@@ -34,7 +34,7 @@ from labelwise.serve.schema import (
     SuggestAnswer,
     refusal_of,
 )
-from labelwise.serve.suggest import Desk
+from labelwise.serve.suggest import SuggestHandler
 
 ABOUT = 'Labels for texts, with probabilities. Every error is `{"error": {"code", "message"}}` with one sentence.'
 _ERRORS: dict[int | str, str] = {
@@ -75,9 +75,9 @@ class Application:
         limits = setup.limits.checked()
         keys = Keyring.read(setup.keys) if setup.keys else None
         self.models = Models(setup.folders, limits, self.metrics, self.log, threads=setup.threads)
-        self.desk = Desk(self.models, limits)
+        self.desk = SuggestHandler(self.models, limits)
         self.api = self._make_api()
-        self.gate = Gate(self.api, self.desk, self.metrics, self.log, keys)
+        self.gate = AuthMiddleware(self.api, self.desk, self.metrics, self.log, keys)
         self._asgi: Any = self.gate
         if setup.cors:
             self._asgi = CORSMiddleware(
@@ -103,7 +103,7 @@ class Application:
         )
         api.add_exception_handler(RequestValidationError, _invalid)
         api.add_exception_handler(HTTPException, _http)
-        api.add_exception_handler(Refusal, _refused)
+        api.add_exception_handler(RequestRefused, _refused)
         _add_routes(api, self)
         return api
 
@@ -231,7 +231,7 @@ def _add_routes(api: FastAPI, application: Application) -> None:
 async def _search(served: Served, query: str, match: Match, seconds: float) -> Sequence[str]:
     search = served.now.labels
     if match == "meaning" and not search.by_meaning:
-        raise Refusal(
+        raise RequestRefused(
             400, "no_meaning", f"the model {served.name} has no encoder to search by meaning; use prefix or substring."
         )
     work = asyncio.ensure_future(asyncio.to_thread(search.find, query, match))
@@ -256,5 +256,5 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)
+    assert isinstance(error, RequestRefused)
     return Response(error.body(), error.status, error.headers, "application/json")

@@ -12,8 +12,8 @@ from labelwise.serve.keys import Key, Keyring
 from labelwise.serve.logs import Log
 from labelwise.serve.page import FILES
 from labelwise.serve.prometheus import Metrics
-from labelwise.serve.refusal import Refusal
-from labelwise.serve.suggest import Desk
+from labelwise.serve.refusal import RequestRefused
+from labelwise.serve.suggest import SuggestHandler
 
 SUGGEST = "/v1/suggest"
 PATHS = frozenset(
@@ -30,10 +30,10 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 JSON = (b"content-type", b"application/json")
 
 
-class Gate:
+class AuthMiddleware:
     """An ASGI application around the framework's."""
 
-    def __init__(self, app: Any, desk: Desk, metrics: Metrics, log: Log, keys: Keyring | None = None) -> None:
+    def __init__(self, app: Any, desk: SuggestHandler, metrics: Metrics, log: Log, keys: Keyring | None = None) -> None:
         self._held = 0
         self.app, self.desk, self.metrics, self.log, self.keys = app, desk, metrics, log, keys
 
@@ -58,7 +58,7 @@ class Gate:
                 await reply(send, 200, body)
             else:
                 status = await self._forward(scope, receive, send)
-        except Refusal as refusal:
+        except RequestRefused as refusal:
             status = refusal.status
             told["code"] = refusal.code
             self.metrics.refused.add(refusal.code)
@@ -72,7 +72,7 @@ class Gate:
             self.log.event(
                 "error", kind=type(error).__name__, where=f"{where.filename}:{where.lineno}", path=path[:200]
             )
-            sorry = Refusal(500, "internal", "something went wrong inside the server; its log tells where.")
+            sorry = RequestRefused(500, "internal", "something went wrong inside the server; its log tells where.")
             await reply(send, status, sorry.body())
         seconds = time.perf_counter() - start
         place = path if path in PATHS else "other"
@@ -109,7 +109,7 @@ class Gate:
         """Who asks, where keys are needed."""
         if self.keys is None:
             if (method, path) in ADMIN:
-                raise Refusal(
+                raise RequestRefused(
                     403, "no_admin", "this needs an admin key, and the server was started without keys (--keys FILE)."
                 )
             return None
@@ -124,14 +124,14 @@ class Gate:
         found = self.keys.find(given) if given else None
         if found is None:
             problem = "this API key is not known" if given else "an API key is needed"
-            raise Refusal(
+            raise RequestRefused(
                 401,
                 "unauthorized",
                 f"{problem}; send it as Authorization: Bearer KEY, or as X-API-Key.",
                 {"WWW-Authenticate": "Bearer"},
             )
         if (method, path) in ADMIN and found.role != "admin":
-            raise Refusal(403, "no_admin", "this needs an admin key; make one with --make-key FILE --admin.")
+            raise RequestRefused(403, "no_admin", "this needs an admin key; make one with --make-key FILE --admin.")
         return found
 
 

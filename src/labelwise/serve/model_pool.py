@@ -21,7 +21,7 @@ from labelwise.serve.label_search import LabelSearch
 from labelwise.serve.limits import Limits
 from labelwise.serve.logs import Log
 from labelwise.serve.prometheus import Metrics
-from labelwise.serve.refusal import Refusal
+from labelwise.serve.refusal import RequestRefused
 
 # Short and long, alone and together: kernels take several ways.
 _WARM_UP = (["a text"], ["a", "b c", ""], [f"words for a {number}. batch" for number in range(64)])
@@ -161,7 +161,7 @@ class Models(Mapping[str, Served]):
         if not name:
             return next(iter(self._served.values()))
         if name not in self._served:
-            raise Refusal(404, "unknown_model", f"there is no model of that name; there are: {', '.join(self)}.")
+            raise RequestRefused(404, "unknown_model", f"there is no model of that name; there are: {', '.join(self)}.")
         return self._served[name]
 
     async def reload(self, served: Served) -> bool:
@@ -175,7 +175,7 @@ class Models(Mapping[str, Served]):
             if self._failed.get(served.name) != why:  # the watcher tries again and again
                 self._log.event("reload_failed", model=served.name, reason=why)
             self._failed[served.name] = why
-            raise Refusal(
+            raise RequestRefused(
                 409,
                 "reload_failed",
                 f"the new version of {served.name} cannot be loaded, the former one goes on: {why}.",
@@ -191,7 +191,7 @@ class Models(Mapping[str, Served]):
     async def reload_all(self) -> None:
         """What SIGHUP asks for."""
         for served in self.values():
-            with contextlib.suppress(Refusal):
+            with contextlib.suppress(RequestRefused):
                 await self.reload(served)
 
     async def watch(self, seconds: float) -> None:
@@ -200,7 +200,7 @@ class Models(Mapping[str, Served]):
             await asyncio.sleep(seconds)
             for served in self.values():
                 if served.changed():
-                    with contextlib.suppress(Refusal):
+                    with contextlib.suppress(RequestRefused):
                         await self.reload(served)
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 
-class Refusal(Exception):  # noqa: N818 - an answer, not a fault of the program
+class RequestRefused(Exception):  # noqa: N818 - an answer, not a fault of the program
     """A request that is not answered with what it asks for: a status, a code for programs and a sentence for people."""
 
     def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
@@ -23,6 +23,6 @@ def error_body(code: str, message: str) -> bytes:
     return json.dumps({"error": {"code": code, "message": message}}, ensure_ascii=False).encode(errors="replace")
 
 
-def overloaded(message: str, code: str = "overloaded", seconds: int = 1) -> Refusal:
+def overloaded(message: str, code: str = "overloaded", seconds: int = 1) -> RequestRefused:
     """A refusal that says when to come again."""
-    return Refusal(503, code, message, {"Retry-After": str(seconds)})
+    return RequestRefused(503, code, message, {"Retry-After": str(seconds)})

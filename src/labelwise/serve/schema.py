@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from labelwise.serve.limits import Limits
-from labelwise.serve.refusal import Refusal
+from labelwise.serve.refusal import RequestRefused
 
 _EXAMPLES: list[Any] = [
     {"text": "red cotton play mat", "top_k": 3},
@@ -31,7 +31,7 @@ class Ask(BaseModel):
         one, many = "text" in self.model_fields_set, "texts" in self.model_fields_set
         if one == many:
             which = "both text and texts" if one else "neither text nor texts"
-            raise Refusal(422, "invalid_request", f"the body has {which}; give one text, or a list of texts.")
+            raise RequestRefused(422, "invalid_request", f"the body has {which}; give one text, or a list of texts.")
         return [self.text] if one else self.texts
 
 
@@ -189,7 +189,7 @@ def parse(schema: type[Ask], body: bytes) -> Ask:
         raise refusal_of(error.errors(include_url=False, include_context=True, include_input=False)) from None
 
 
-def refusal_of(errors: Any) -> Refusal:
+def refusal_of(errors: Any) -> RequestRefused:
     """The first of pydantic's findings as one sentence, without what the client sent."""
     first = errors[0]
     place = [part for part in first["loc"] if part not in ("body", "query")]
@@ -198,9 +198,9 @@ def refusal_of(errors: Any) -> Refusal:
     where = where if len(where) <= 80 else where[:77] + "..."
     kind, context = first["type"], first.get("ctx", {})
     if kind == "json_invalid":
-        return Refusal(400, "invalid_json", f"the body is not valid JSON: {context.get('error', first['msg'])}.")
+        return RequestRefused(400, "invalid_json", f"the body is not valid JSON: {context.get('error', first['msg'])}.")
     if kind == "extra_forbidden":
         known = ", ".join(Ask.model_fields)
-        return Refusal(422, "invalid_request", f"{where!r} is no field of a request; there are: {known}.")
+        return RequestRefused(422, "invalid_request", f"{where!r} is no field of a request; there are: {known}.")
     message = first["msg"][:1].lower() + first["msg"][1:]
-    return Refusal(422, "invalid_request", f"{where}: {message.rstrip('.')}.".replace("\n", " "))
+    return RequestRefused(422, "invalid_request", f"{where}: {message.rstrip('.')}.".replace("\n", " "))

@@ -11,11 +11,11 @@ from pydantic_core import to_json
 from labelwise.errors import LabelwiseError, MissingExtraError
 from labelwise.serve.limits import Limits
 from labelwise.serve.model_pool import Models, can_explain
-from labelwise.serve.refusal import Refusal
+from labelwise.serve.refusal import RequestRefused
 from labelwise.serve.schema import Ask, ask_within, parse
 
 
-class Desk:
+class SuggestHandler:
     """Takes requests for labels and gives answers."""
 
     def __init__(self, models: Models, limits: Limits) -> None:
@@ -35,7 +35,7 @@ class Desk:
         texts, served = ask.documents(), self.models.find(ask.model)
         calibrated = served.now.model.calibrator_ is not None
         if ask.min_probability and not calibrated:
-            raise Refusal(
+            raise RequestRefused(
                 409,
                 "not_calibrated",
                 f"the scores of {served.name} are no probabilities: it is not calibrated; leave out min_probability.",
@@ -44,9 +44,9 @@ class Desk:
         try:
             version, rows = await served.queue(ask.explain).answer(texts, (ask.top_k, explained))
         except MissingExtraError as error:
-            raise Refusal(501, "not_installed", f"{error}.") from error
+            raise RequestRefused(501, "not_installed", f"{error}.") from error
         except LabelwiseError as error:
-            raise Refusal(422, "cannot_answer", f"{error}.") from error
+            raise RequestRefused(422, "cannot_answer", f"{error}.") from error
         number, least = "probability" if calibrated else "score", ask.min_probability
         results = []
         for row, told in rows:
@@ -61,7 +61,9 @@ class Desk:
     async def _explained(self, n_texts: int, top_k: int) -> int:
         """How many labels of each text are explained."""
         if not await asyncio.to_thread(can_explain):
-            raise Refusal(501, "no_explanations", "this server cannot explain its suggestions; leave out explain.")
+            raise RequestRefused(
+                501, "no_explanations", "this server cannot explain its suggestions; leave out explain."
+            )
         return min(top_k, max(1, self.limits.max_explained // n_texts))
 
     async def _body(self, headers: Sequence[tuple[bytes, bytes]], receive: Any) -> bytes:
@@ -73,7 +75,7 @@ class Desk:
             elif name == b"content-length" and (not value.isdigit() or int(value[:20]) > self.limits.max_body):
                 raise self._too_large()
         if kind.partition(b";")[0].strip().lower() != b"application/json":
-            raise Refusal(
+            raise RequestRefused(
                 415, "unsupported_media_type", "the body must be JSON; send it with Content-Type: application/json."
             )
         try:
@@ -81,7 +83,7 @@ class Desk:
                 return await self._chunks(receive)
         except TimeoutError:
             seconds = f"{self.limits.deadline:g}"
-            raise Refusal(
+            raise RequestRefused(
                 408, "slow_request", f"the body did not come within {seconds} seconds.", {"Connection": "close"}
             ) from None
 
@@ -90,7 +92,7 @@ class Desk:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise Refusal(400, "disconnected", "the connection was closed before the body was complete.")
+                raise RequestRefused(400, "disconnected", "the connection was closed before the body was complete.")
             part = message.get("body", b"")
             size += len(part)
             if size > self.limits.max_body:
@@ -99,9 +101,9 @@ class Desk:
             if not message.get("more_body", False):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _too_large(self) -> Refusal:
+    def _too_large(self) -> RequestRefused:
         most = self.limits.max_body
-        return Refusal(
+        return RequestRefused(
             413,
             "too_large",
             f"the body is larger than {most:,} bytes; send fewer or shorter texts at a time.",

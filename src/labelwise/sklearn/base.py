@@ -22,7 +22,7 @@ from labelwise.config.presets import changed, load_preset
 from labelwise.data.frames import plain_documents
 from labelwise.errors import UsageError
 from labelwise.models.base import Model, load_model
-from labelwise.models.prediction_cache import Reading
+from labelwise.models.prediction_cache import PredictionCache
 from labelwise.sklearn.answers import bounded, chosen_labels, filled, formed, shares
 from labelwise.sklearn.classes import Targets, encoded, holds_lists, targets_of
 from labelwise.types import Csr
@@ -169,7 +169,7 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> Csr:
         check_is_fitted(self, "model_")
         documents = self._documents(X, reset=False)
-        reading = Reading(documents, threads=self.model_.config.threads, on_event=self.on_event)
+        reading = PredictionCache(documents, threads=self.model_.config.threads, on_event=self.on_event)
         return self.model_.scores(reading, max(self.candidates, self.top_k or 1))
 
     def _probabilities(self, scores: Csr) -> Csr:

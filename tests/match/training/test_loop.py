@@ -11,9 +11,9 @@ from labelwise.errors import UsageError
 from labelwise.match.training import loop as train_module
 from labelwise.match.training.checkpoint import History, load_checkpoint, save_checkpoint
 from labelwise.match.training.distributed import Processes
-from labelwise.match.training.divergence import Guard
+from labelwise.match.training.divergence import DivergenceMonitor
 from labelwise.match.training.loop import DivergedError, train
-from labelwise.match.training.step import Step
+from labelwise.match.training.step import TrainStep
 from tests.match.planted import problem, recall_of, settings, weights_of
 
 
@@ -52,14 +52,14 @@ def test_a_planted_problem_is_learnt(bert, pack, loss):
 def test_the_rate_rises_and_falls_and_steps_can_be_counted(bert):
     rates = []
     network, corpus, constant = problem(bert)
-    original = train_module.Weights.set_rates
+    original = train_module.MixedPrecisionOptimizer.set_rates
 
     def set_rates(self, factor):
         rates.append(factor)
         original(self, factor)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train_module.Weights, "set_rates", set_rates)
+        patch.setattr(train_module.MixedPrecisionOptimizer, "set_rates", set_rates)
         history = train(network, corpus, settings(steps=20, warmup=0.25), constant_loss=constant)
     assert history.steps == 20
     np.testing.assert_allclose(rates[:5], np.arange(1, 6) / 5)
@@ -166,18 +166,18 @@ def look(guard, step, loss, *, alike=0.1, skipped=0, steps=20):
 
 
 def test_the_guard_is_content_with_a_falling_loss():
-    guard = Guard(constant_loss=4.0, total_steps=1000)
+    guard = DivergenceMonitor(constant_loss=4.0, total_steps=1000)
     for number in range(50):
         assert look(guard, 20 * number + 20, 5.0 * 0.9**number, skipped=1) is None
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_the_guard_notices_a_loss_that_is_no_number(loss):
-    assert look(Guard(constant_loss=4.0, total_steps=1000), 20, loss) == "the loss is not a number any more"
+    assert look(DivergenceMonitor(constant_loss=4.0, total_steps=1000), 20, loss) == "the loss is not a number any more"
 
 
 def test_the_guard_notices_a_rising_loss():
-    guard = Guard(constant_loss=4.0, total_steps=1000)
+    guard = DivergenceMonitor(constant_loss=4.0, total_steps=1000)
     assert look(guard, 20, 3.0) is None
     assert look(guard, 40, 3.9) is None
     assert look(guard, 60, 4.4) is None  # above that of one answer, but not by half above the best
@@ -187,7 +187,7 @@ def test_the_guard_notices_a_rising_loss():
 
 
 def test_the_guard_notices_embeddings_all_alike():
-    guard = Guard(constant_loss=4.0, total_steps=1000)
+    guard = DivergenceMonitor(constant_loss=4.0, total_steps=1000)
     for step in (20, 40, 60, 80):  # at first it may be so
         assert look(guard, step, 3.0, alike=0.9999) is None
     assert look(guard, 100, 3.0, alike=0.9999) == "all texts have the same embedding"
@@ -197,23 +197,23 @@ def test_the_guard_notices_embeddings_all_alike():
 
 
 def test_the_guard_notices_gradients_that_are_not_finite():
-    guard = Guard(constant_loss=4.0, total_steps=1000)
+    guard = DivergenceMonitor(constant_loss=4.0, total_steps=1000)
     assert look(guard, 20, 3.0, skipped=10) is None
     assert look(guard, 40, 3.0, skipped=11) == "the gradients of 11 of the last 20 steps were not finite"
     assert look(guard, 43, 3.0, skipped=2, steps=3) is None
 
 
 def test_the_guard_notices_that_nothing_is_learnt():
-    guard = Guard(constant_loss=4.0, total_steps=1000)
+    guard = DivergenceMonitor(constant_loss=4.0, total_steps=1000)
     assert look(guard, 380, 4.1) is None
     assert "does not fall below 4" in look(guard, 400, 4.1)
-    assert look(Guard(constant_loss=4.0, total_steps=100), 80, 4.1) is None  # too early to tell
+    assert look(DivergenceMonitor(constant_loss=4.0, total_steps=100), 80, 4.1) is None  # too early to tell
     guard.best = 3.9
     assert look(guard, 400, 4.1) is None  # it once was
 
 
 def test_where_all_documents_have_the_same_clusters_there_is_nothing_to_learn():
-    guard = Guard(constant_loss=0.0, total_steps=1000)
+    guard = DivergenceMonitor(constant_loss=0.0, total_steps=1000)
     for loss in (0.2, 0.01, 0.05):
         assert look(guard, 500, loss) is None
 
@@ -246,7 +246,7 @@ def test_training_that_fails_again_and_again_says_so(bert):
 def test_after_going_back_the_loss_is_judged_by_what_it_was_there(bert, monkeypatch):
     """A low loss of steps that were undone must not make the same steps, done again, look like a rise."""
     looks = iter([(5.0, 0.1, 0), (0.5, 0.1, 0), (9.0, 0.1, 0), (5.0, 0.1, 0), *[(0.4, 0.1, 0)] * 9])
-    monkeypatch.setattr(Step, "look", lambda self: next(looks))
+    monkeypatch.setattr(TrainStep, "look", lambda self: next(looks))
     _, _, history = run(bert, steps=100, evaluate_every=100.0)
     assert history.restarts == ["the loss rose from 0.5 to 9 (step 60)"]
 
@@ -263,7 +263,7 @@ def test_after_going_back_the_loss_is_judged_by_what_it_was_there(bert, monkeypa
 )
 def test_training_goes_back_to_weights_that_had_learnt(bert, monkeypatch, losses, steps):
     looks, events = iter([*losses, *[0.8] * 99]), []
-    monkeypatch.setattr(Step, "look", lambda self: (next(looks), 0.1, 0))
+    monkeypatch.setattr(TrainStep, "look", lambda self: (next(looks), 0.1, 0))
     run(bert, epochs=6.0, on_event=lambda *event: events.append(event))
     remarks = [values["text"] for name, values in events if name == "remark"]
     assert [int(remark.partition("going back to step ")[2].split()[0]) for remark in remarks] == steps
@@ -275,7 +275,7 @@ def test_training_goes_back_to_weights_that_had_learnt(bert, monkeypatch, losses
 @pytest.mark.parametrize("pack", [False, True])
 def test_too_little_memory_makes_smaller_parts_and_the_same_result(bert, monkeypatch, pack):
     expected, _, whole = run(bert, pack=pack, epochs=2.0)
-    original, events = Step._run, []
+    original, events = TrainStep._run, []
 
     def limited(self, rows, shape):
         n = int((rows >= 0).sum())
@@ -290,7 +290,7 @@ def test_too_little_memory_makes_smaller_parts_and_the_same_result(bert, monkeyp
                 raise torch.OutOfMemoryError("CUDA out of memory")
             original(self, rows, shape)
 
-    monkeypatch.setattr(Step, "_run", limited)
+    monkeypatch.setattr(TrainStep, "_run", limited)
     network, _, history = run(bert, pack=pack, epochs=2.0, on_event=lambda *event: events.append(event))
     remarks = [values["text"] for name, values in events if name == "remark"]
     assert remarks
@@ -304,7 +304,7 @@ def test_too_little_memory_makes_smaller_parts_and_the_same_result(bert, monkeyp
 
 def test_memory_that_runs_out_between_parts_leaves_no_gradients_behind(bert, monkeypatch):
     expected, _, _ = run(bert, steps=1)
-    original, calls = Step._run, []
+    original, calls = TrainStep._run, []
 
     def limited(self, rows, shape):
         calls.append(len(rows))
@@ -312,7 +312,7 @@ def test_memory_that_runs_out_between_parts_leaves_no_gradients_behind(bert, mon
             raise torch.OutOfMemoryError("CUDA out of memory")
         original(self, rows, shape)
 
-    monkeypatch.setattr(Step, "_run", limited)
+    monkeypatch.setattr(TrainStep, "_run", limited)
     network, _, _ = run(bert, steps=1, micro_batch=8)
     assert calls == [8, 8, 4, 4, 4, 4]
     torch.testing.assert_close(network.head.weight, expected.head.weight, atol=1e-5, rtol=1e-3)
@@ -322,7 +322,7 @@ def test_memory_that_never_suffices_is_an_error(bert, monkeypatch):
     def never(self, rows, shape):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(Step, "_run", never)
+    monkeypatch.setattr(TrainStep, "_run", never)
     with pytest.raises(torch.OutOfMemoryError):
         run(bert)
 

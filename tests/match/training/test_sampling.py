@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from labelwise.errors import UsageError
-from labelwise.match.finetuned import Matcher
+from labelwise.match.finetuned import FineTunedMatcher
 from labelwise.match.network import document_losses
-from labelwise.match.training.device_data import Corpus
+from labelwise.match.training.device_data import DeviceData
 from labelwise.match.training.loop import train
 from labelwise.match.training.sampling import sample
 from tests.match.planted import batch_of, documents_of, encoder_of, planted, problem, recall_of, settings
@@ -91,11 +91,11 @@ def test_the_linear_term_is_sampled_too(bert) -> None:
     texts, M = planted()
     encoder = encoder_of(bert)
     config = settings(most_clusters=5, batch_size=4, epochs=3.0, start="linear", linear_term=True)
-    matcher = Matcher(config).fit(encoder, documents_of(encoder, texts), M)
+    matcher = FineTunedMatcher(config).fit(encoder, documents_of(encoder, texts), M)
     assert matcher.history_.restarts == []
     rows = torch.tensor([5, 0, -1])
     corpus_term = torch.randn(len(texts), M.shape[1])
-    corpus = Corpus(encoder, encoder.tokenize(texts), M, term=corpus_term.numpy(), device=torch.device("cpu"))
+    corpus = DeviceData(encoder, encoder.tokenize(texts), M, term=corpus_term.numpy(), device=torch.device("cpu"))
     chosen = corpus.sample(rows, 5)
     assert chosen is not None
     torch.testing.assert_close(corpus.term(rows, chosen), corpus_term[rows.clamp(min=0)][:, chosen.clusters])
@@ -108,4 +108,4 @@ def test_a_sample_of_none_is_refused(bert) -> None:
     texts, M = planted()
     encoder = encoder_of(bert)
     with pytest.raises(UsageError, match=r"matcher\.most_clusters is 0; it must be at least 1"):
-        Matcher(settings(most_clusters=0)).fit(encoder, documents_of(encoder, texts), M)
+        FineTunedMatcher(settings(most_clusters=0)).fit(encoder, documents_of(encoder, texts), M)

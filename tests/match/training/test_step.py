@@ -10,8 +10,8 @@ from labelwise.match.network import document_losses
 from labelwise.match.training import optimizer as weights_module
 from labelwise.match.training.batches import Batch, Shape
 from labelwise.match.training.distributed import Processes
-from labelwise.match.training.optimizer import Weights
-from labelwise.match.training.step import Step
+from labelwise.match.training.optimizer import MixedPrecisionOptimizer
+from labelwise.match.training.step import TrainStep
 from tests.match.planted import batch_of, problem, recall_of, settings, weights_of
 
 ROWS = np.random.default_rng(0).permutation(96)
@@ -20,8 +20,8 @@ ROWS = np.random.default_rng(0).permutation(96)
 def make(bert, *, precision="fp32", pack=False, batch_size=16, dropout=0.0, **changes):
     network, corpus, _ = problem(bert, pack=pack, dropout=dropout)
     config = settings(**changes)
-    weights = Weights(network, config, precision, Processes())
-    step = Step(network, corpus, weights, config, batch_size)
+    weights = MixedPrecisionOptimizer(network, config, precision, Processes())
+    step = TrainStep(network, corpus, weights, config, batch_size)
     network.train()
     weights.set_rates(1.0)
     return network, corpus, weights, step
@@ -155,7 +155,7 @@ def test_masters_gather_updates_that_16_bits_would_round_away(bert, precision):
 def test_masters_begin_as_the_weights_themselves_not_rounded(bert):
     network, _, _ = problem(bert)
     before = weights_of(network)
-    weights = Weights(network, settings(), "bf16", Processes())
+    weights = MixedPrecisionOptimizer(network, settings(), "bf16", Processes())
     assert not torch.equal(weights_of(network), before)
     weights.release(network)
     assert torch.equal(weights_of(network), before)

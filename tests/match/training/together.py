@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from labelwise.match.finetuned import Matcher
+from labelwise.match.finetuned import FineTunedMatcher
 from labelwise.match.training.distributed import joined
 from tests.match.planted import documents_of, encoder_of, planted, settings, weights_of
 
@@ -17,7 +17,7 @@ def fit(encoder_folder, on_event=None):
     texts, M = planted(60)
     encoder = encoder_of(encoder_folder, dropout=0.0)
     others, truth = planted(20, seed=1)
-    matcher = Matcher(settings(**CHANGES))
+    matcher = FineTunedMatcher(settings(**CHANGES))
     return matcher.fit(
         encoder,
         documents_of(encoder, texts),

@@ -14,8 +14,8 @@ from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.features.encoder import Encoder
 from labelwise.features.tfidf import Tfidf
 from labelwise.features.token_store import TokenStore
-from labelwise.match.finetuned import Matcher
-from labelwise.match.shared import GroupMatcher
+from labelwise.match.finetuned import FineTunedMatcher
+from labelwise.match.shared import SharedMatcherView
 from labelwise.models.ensemble import Ensemble
 from labelwise.models.ensemble.rules import combine
 from labelwise.models.linear_tree import LinearTree
@@ -105,9 +105,9 @@ def test_what_it_is(trained, shop):
     model, _, heard = trained
     assert [type(member) for member in model.members_] == [XTransformer] * 4 + [LinearTree]
     first, second, third, _, _ = model.members_
-    assert isinstance(first.matcher_, GroupMatcher)
+    assert isinstance(first.matcher_, SharedMatcherView)
     assert first.matcher_.joint is second.matcher_.joint
-    assert isinstance(third.matcher_, Matcher)
+    assert isinstance(third.matcher_, FineTunedMatcher)
     assert len({id(member.tfidf_) for member in model.members_}) == 1
     assert model.weights_.sum() == pytest.approx(1)
     assert (model.weights_ >= 0).all()
@@ -222,7 +222,7 @@ def test_own_encoders(settings, shop, monkeypatch):
         members=tuple(settings(label_embedding=kind) for kind in TREES), share_encoder=False, hold_out=0.15, threads=1
     )
     model = fitted(config, shop["train"])
-    assert all(isinstance(member.matcher_, Matcher) for member in model.members_)
+    assert all(isinstance(member.matcher_, FineTunedMatcher) for member in model.members_)
     alone = XTransformer(replace(config.members[0], hold_out=0.15)).fit(
         shop["train"].texts, shop["train"].Y, label_names=shop["train"].labels
     )

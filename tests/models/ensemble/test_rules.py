@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from labelwise.metrics import precision_at_k
 from labelwise.models.ensemble import rules as module
 from labelwise.models.ensemble.rules import RULES, combine
-from labelwise.models.ensemble.selection import Jury, choose_rule, learn_weights, prune
+from labelwise.models.ensemble.selection import HoldoutScorer, choose_rule, learn_weights, prune
 
 
 def made(rows, n_labels):
@@ -136,18 +136,20 @@ def planted():
 
 def test_the_jury_counts_as_the_metrics_do(planted):
     models, Y = planted
-    jury = Jury(models, Y, depth=30, over="scores")
+    jury = HoldoutScorer(models, Y, depth=30, over="scores")
     weights = np.array([0.4, 0.3, 0.2, 0.1])
     found = combine(models, "average", weights=weights, depth=30, top_k=5)
     expected = np.mean([precision_at_k(Y, found, k=k) for k in (1, 3, 5)])
     assert jury.scores("average", weights).mean() == pytest.approx(expected)
     wider = sp.csr_array(sp.hstack([Y, sp.csr_array(np.ones((400, 3), np.float32))]))
-    assert Jury(models, wider, depth=30, over="scores").scores("average", weights).mean() == pytest.approx(expected)
+    assert HoldoutScorer(models, wider, depth=30, over="scores").scores("average", weights).mean() == pytest.approx(
+        expected
+    )
 
 
 def test_weights_are_learnt(planted):
     models, Y = planted
-    jury = Jury(models, Y, depth=30, over="scores")
+    jury = HoldoutScorer(models, Y, depth=30, over="scores")
     weights = learn_weights(jury, "average", np.ones(4))
     assert weights.sum() == pytest.approx(1)
     assert (weights >= 0).all()
@@ -159,7 +161,7 @@ def test_weights_are_learnt(planted):
 
 def test_models_without_gain_are_dropped(planted):
     models, Y = planted
-    jury = Jury(models, Y, depth=30, over="scores")
+    jury = HoldoutScorer(models, Y, depth=30, over="scores")
     assert prune(jury, "average", np.ones(4), 0.3).tolist() == [0, 1]
     assert len(prune(jury, "average", np.ones(4), 100.0)) == 1
     assert prune(jury, "average", np.ones(4), -100.0).tolist() == [0, 1, 2, 3]
@@ -167,6 +169,6 @@ def test_models_without_gain_are_dropped(planted):
 
 def test_a_rule_is_chosen_only_where_it_is_clearly_better(planted):
     models, Y = planted
-    assert choose_rule(Jury([models[0]] * 2, Y, depth=30, over="scores"), 2) == "average"
+    assert choose_rule(HoldoutScorer([models[0]] * 2, Y, depth=30, over="scores"), 2) == "average"
     loud = sp.csr_array(models[2] * np.float32(1e6))  # noise that shouts everyone down, unless ranks count
-    assert choose_rule(Jury([models[0], models[1], loud], Y, depth=30, over="scores"), 3) != "average"
+    assert choose_rule(HoldoutScorer([models[0], models[1], loud], Y, depth=30, over="scores"), 3) != "average"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from labelwise.data.batch import Batch, FileSource, Vocabulary
+from labelwise.data.batch import DocumentBatch, FileSource, LabelVocabulary
 from labelwise.data.builder import RecordBuilder
 from labelwise.data.files import read_lines
 from labelwise.data.label_names import label_list
@@ -39,15 +39,15 @@ class AnnifSource(FileSource):
     files: Mapping[str, Path]
     options: ReadOptions
     beside: Path | None
-    labels: Vocabulary = field(init=False)
+    labels: LabelVocabulary = field(init=False)
     labels_known: bool = field(init=False)
 
     def __post_init__(self) -> None:
         names = None if self.beside is None else label_list(self.beside)
         self.labels_known = names is not None
-        self.labels = Vocabulary(names or ())
+        self.labels = LabelVocabulary(names or ())
 
-    def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
+    def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         path = self.files[split]
         builder = RecordBuilder(path=path, options=self.options, labels=self.labels, bad=bad)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labelwise.data.batch import Batch, FileSource, NumberedLabels, zero_one
+from labelwise.data.batch import DocumentBatch, FileSource, NumberedLabels, zero_one
 from labelwise.data.formats.sparse import read_sparse
 from labelwise.data.label_names import label_list
 from labelwise.data.options import BadRows, ReadOptions
@@ -45,7 +45,7 @@ class LibsvmSource(FileSource):
         base = int(lowest > 0) if asked == "auto" else int(asked == "one")
         return base, max(highest + 1 - base, 0)
 
-    def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
+    def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         path = self.files[split]
         base, n_features = self._shape
@@ -67,7 +67,7 @@ class LibsvmSource(FileSource):
             width = max(n_labels, int(rows.label_indices.max(initial=-1)) + 1)
             Y = zero_one(rows.label_indptr, rows.label_indices, (len(rows), width))[kept]
             X = rows.features(n_features + base)[kept][:, base:]
-            yield Batch(indptr=Y.indptr.astype(np.int64), indices=Y.indices, features=X)
+            yield DocumentBatch(indptr=Y.indptr.astype(np.int64), indices=Y.indices, features=X)
         if n_rows == 0 and bad.count == 0:
             raise DataError("the file is empty; there is no document in it", path=path)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.data.batch import Batch
+from labelwise.data.batch import DocumentBatch
 from labelwise.data.files import read_lines
 from labelwise.data.formats.records import ROWS_PER_BATCH
 from labelwise.data.options import BadRows, ReadOptions
@@ -22,7 +22,7 @@ def matrix_batches(
     good: npt.NDArray[np.bool_] | None = None,
     options: ReadOptions,
     bad: BadRows,
-) -> Iterator[Batch]:
+) -> Iterator[DocumentBatch]:
     """Documents of Y (n_docs, n_labels), X (n_docs, n_features) and a text file, row by row.
 
     Rows that are not `good` were wrong in a matrix file and are left out.
@@ -71,9 +71,9 @@ def _text_problem(text: str, X: Csr | None, options: ReadOptions) -> str | None:
     return None
 
 
-def _batch(Y: Csr, X: Csr | None, texts: list[str] | None, rows: npt.NDArray[np.int64]) -> Batch:
+def _batch(Y: Csr, X: Csr | None, texts: list[str] | None, rows: npt.NDArray[np.int64]) -> DocumentBatch:
     part = Y[rows]
-    return Batch(
+    return DocumentBatch(
         indptr=part.indptr.astype(np.int64),
         indices=part.indices.astype(np.int32),
         texts=texts,

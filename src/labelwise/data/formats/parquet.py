@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from labelwise.data.batch import BadLabelError, Batch
+from labelwise.data.batch import BadLabelError, DocumentBatch
 from labelwise.data.builder import RecordBuilder
 from labelwise.data.formats.records import ROWS_PER_BATCH, joined, require_columns
 from labelwise.data.options import ReadOptions
 from labelwise.errors import DataError, need
 
 
-def read_parquet(path: Path, builder: RecordBuilder) -> Iterator[Batch]:
+def read_parquet(path: Path, builder: RecordBuilder) -> Iterator[DocumentBatch]:
     """Batches of a parquet file; a "line" of it is a row, counted from 1."""
     options, row = builder.options, 1
     with _Parquet(path) as parquet:
@@ -44,7 +44,7 @@ def label_strings(path: Path, options: ReadOptions) -> Iterator[list[str]]:
                 yield [cell for cell in table.column(0).to_pylist() if isinstance(cell, str)]
 
 
-def _column_wise(table: Any, row: int, builder: RecordBuilder) -> Batch | None:
+def _column_wise(table: Any, row: int, builder: RecordBuilder) -> DocumentBatch | None:
     """The rows of a batch if nothing is wrong or unusual about any of them; None otherwise."""
     arrow = need("pyarrow", extra="parquet", purpose="parquet files")
     compute = need("pyarrow.compute", extra="parquet", purpose="parquet files")
@@ -81,7 +81,7 @@ def _column_wise(table: Any, row: int, builder: RecordBuilder) -> Batch | None:
     indptr = np.zeros(table.num_rows + 1, dtype=np.int64)
     np.cumsum(counts, out=indptr[1:])
     indices = found[names.indices.to_numpy(zero_copy_only=False)] if len(names) else found
-    return Batch(indptr=indptr, indices=indices, texts=text.to_pylist(), ids=ids)
+    return DocumentBatch(indptr=indptr, indices=indices, texts=text.to_pylist(), ids=ids)
 
 
 def _new_ids(table: Any, builder: RecordBuilder) -> list[str] | None:

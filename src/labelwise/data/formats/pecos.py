@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelwise.data.batch import Batch, FileSource, NumberedLabels, zero_one
+from labelwise.data.batch import DocumentBatch, FileSource, NumberedLabels, zero_one
 from labelwise.data.formats.matrix import matrix_batches
 from labelwise.data.label_names import column_names, find_beside, label_list, numbered_names
 from labelwise.data.options import BadRows, ReadOptions
@@ -75,7 +75,7 @@ class PecosSource(FileSource):
         """Descriptions of labels lie in the folder itself."""
         return self.path
 
-    def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
+    def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         files = self.files[split]
         Y = load_npz(files.Y)

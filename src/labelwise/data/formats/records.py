@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from labelwise.data.batch import Batch, FileSource, Vocabulary, kind_of
+from labelwise.data.batch import DocumentBatch, FileSource, LabelVocabulary, kind_of
 from labelwise.data.builder import RecordBuilder, looks_like_list
-from labelwise.data.files import Block, read_blocks
+from labelwise.data.files import TextBlock, read_blocks
 from labelwise.data.label_names import label_list
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError
@@ -34,13 +34,13 @@ class RecordSource(FileSource):
     options: ReadOptions
     beside: Path | None
     """Folder where labels.txt and label_texts.jsonl may lie."""
-    labels: Vocabulary = field(init=False)
+    labels: LabelVocabulary = field(init=False)
     labels_known: bool = field(init=False)
 
     def __post_init__(self) -> None:
         names = None if self.beside is None else label_list(self.beside)
         self.labels_known = names is not None
-        self.labels = Vocabulary(names or ())
+        self.labels = LabelVocabulary(names or ())
 
     @cached_property
     def separator(self) -> str | None:
@@ -71,7 +71,7 @@ class RecordSource(FileSource):
 
             yield from table_label_strings(path, self.kind, self.options, lenient)
 
-    def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
+    def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         path = self.files[split]
         builder = RecordBuilder(
@@ -88,7 +88,7 @@ class RecordSource(FileSource):
         return read_table(path, self.kind, builder)
 
 
-def read_jsonl(path: Path, builder: RecordBuilder) -> Iterator[Batch]:
+def read_jsonl(path: Path, builder: RecordBuilder) -> Iterator[DocumentBatch]:
     """Batches of a file with a JSON object a line."""
     builder.check_surrogates = True
     for block in read_blocks(path, encoding=builder.options.encoding, bad=builder.bad):
@@ -97,7 +97,7 @@ def read_jsonl(path: Path, builder: RecordBuilder) -> Iterator[Batch]:
     builder.check_not_empty()
 
 
-def _numbered_objects(block: Block, path: Path, builder: RecordBuilder) -> Iterator[tuple[int, dict[str, Any]]]:
+def _numbered_objects(block: TextBlock, path: Path, builder: RecordBuilder) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects with their line numbers; blank lines are passed over."""
     loads = json.JSONDecoder().decode
     for line, raw in enumerate(block.lines(path, builder.bad), block.first_line):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelwise.data.files import Block, read_blocks
+from labelwise.data.files import TextBlock, read_blocks
 from labelwise.data.options import BadRows
 from labelwise.errors import DataError
 from labelwise.kernels import parse
@@ -88,9 +88,9 @@ def read_sparse(
     for i, block in enumerate(read_blocks(path, encoding=encoding, bad=bad)):
         if header is not None:
             if i == 0:
-                block = Block(block.data.partition(b"\n")[2], 2)
+                block = TextBlock(block.data.partition(b"\n")[2], 2)
             if n_rows + block.data.count(b"\n") > header.n_rows:
-                block = Block(_without_blank_end(block.data, header.n_rows - n_rows), block.first_line)
+                block = TextBlock(_without_blank_end(block.data, header.n_rows - n_rows), block.first_line)
         if not block.data:
             continue
         found = parse.parse_lines(np.frombuffer(block.data, dtype=np.uint8), with_labels, n_labels, n_columns)

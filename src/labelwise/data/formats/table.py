@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from labelwise.data.batch import Batch
+from labelwise.data.batch import DocumentBatch
 from labelwise.data.builder import RecordBuilder
 from labelwise.data.files import read_blocks
 from labelwise.data.formats.records import ROWS_PER_BATCH, joined, require_columns
@@ -16,7 +16,7 @@ from labelwise.errors import DataError
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
-def read_table(path: Path, kind: Literal["csv", "tsv"], builder: RecordBuilder) -> Iterator[Batch]:
+def read_table(path: Path, kind: Literal["csv", "tsv"], builder: RecordBuilder) -> Iterator[DocumentBatch]:
     """Batches of a table whose first row names the columns."""
     options, bad = builder.options, builder.bad
     rows = _rows(path, DELIMITERS[kind], options, bad)

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelwise.data.archive import WriteCompression, append_file, open_writer
-from labelwise.data.batch import Batch, label_matrix
+from labelwise.data.batch import DocumentBatch, label_matrix
 from labelwise.data.formats.annif import to_uri
 from labelwise.errors import UsageError, need
 from labelwise.types import Csr
@@ -23,7 +23,7 @@ PECOS_TAGS = {"train": ("trn", "train"), "validation": ("val", "val"), "test": (
 class Writer(Protocol):
     """What writes a data set in some format."""
 
-    def write(self, split: str, batch: Batch, names: Sequence[str]) -> None:
+    def write(self, split: str, batch: DocumentBatch, names: Sequence[str]) -> None:
         """Add documents to a split; `names` are the labels met so far."""
         ...
 
@@ -62,7 +62,7 @@ class JsonlWriter:
     def __init__(self, folder: Path, compression: WriteCompression | None) -> None:
         self._files = _Files(folder, "{}.jsonl", compression)
 
-    def write(self, split: str, batch: Batch, names: Sequence[str]) -> None:
+    def write(self, split: str, batch: DocumentBatch, names: Sequence[str]) -> None:
         """Add documents to a split."""
         encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
         lines = []
@@ -88,7 +88,7 @@ class TableWriter:
         self._files, self._delimiter = _Files(folder, "{}." + suffix, compression), delimiter
         self._rows: dict[str, Any] = {}
 
-    def write(self, split: str, batch: Batch, names: Sequence[str]) -> None:
+    def write(self, split: str, batch: DocumentBatch, names: Sequence[str]) -> None:
         """Add documents to a split."""
         if split not in self._rows:
             self._rows[split] = csv.writer(self._files[split], delimiter=self._delimiter)
@@ -121,7 +121,7 @@ class ParquetWriter:
         self._folder, self._codec = folder, self._CODECS[compression]
         self._writers: dict[str, Any] = {}
 
-    def write(self, split: str, batch: Batch, names: Sequence[str]) -> None:
+    def write(self, split: str, batch: DocumentBatch, names: Sequence[str]) -> None:
         """Add documents to a split."""
         arrow = self._arrow
         values = arrow.array([names[i] for i in batch.indices.tolist()], type=arrow.string())
@@ -151,7 +151,7 @@ class AnnifWriter:
     def __init__(self, folder: Path, compression: WriteCompression | None) -> None:
         self._files, self._n_changed, self._with_ids = _Files(folder, "{}.tsv", compression), 0, False
 
-    def write(self, split: str, batch: Batch, names: Sequence[str]) -> None:
+    def write(self, split: str, batch: DocumentBatch, names: Sequence[str]) -> None:
         """Add documents to a split."""
         self._with_ids |= batch.ids is not None
         lines = []
@@ -183,7 +183,7 @@ class SparseWriter:
         self._compression = compression
         self._lost: dict[str, None] = {}
 
-    def write(self, split: str, batch: Batch, names: Sequence[str]) -> None:
+    def write(self, split: str, batch: DocumentBatch, names: Sequence[str]) -> None:
         """Add documents to a split."""
         X = _features(batch)
         if batch.texts is not None:
@@ -233,16 +233,16 @@ class PecosWriter:
             )
         self._folder, self._n_changed = folder, 0
         self._files, self._with_ids = _Files(folder, "{}_raw_texts.txt", None), False
-        self._parts: dict[str, list[Batch]] = {}
+        self._parts: dict[str, list[DocumentBatch]] = {}
 
-    def write(self, split: str, batch: Batch, names: Sequence[str]) -> None:
+    def write(self, split: str, batch: DocumentBatch, names: Sequence[str]) -> None:
         """Add documents to a split."""
         if batch.texts is not None:
             lines = [one_line(text) for text in batch.texts]
             self._n_changed += sum(line != text for line, text in zip(lines, batch.texts, strict=True))
             self._files[PECOS_TAGS[split][1]].write("".join(f"{line}\n" for line in lines))
         self._with_ids |= batch.ids is not None
-        kept = Batch(indptr=batch.indptr, indices=batch.indices, features=batch.features)
+        kept = DocumentBatch(indptr=batch.indptr, indices=batch.indices, features=batch.features)
         self._parts.setdefault(split, []).append(kept)
 
     def finish(self, names: Sequence[str]) -> list[str]:
@@ -276,14 +276,14 @@ def one_line(text: str) -> str:
     return text
 
 
-def _records(batch: Batch, names: Sequence[str]) -> Any:
+def _records(batch: DocumentBatch, names: Sequence[str]) -> Any:
     """(id, text, label names) of every document."""
     ids: Sequence[str | None] = [None] * len(batch) if batch.ids is None else batch.ids
     found, ends = [names[i] for i in batch.indices.tolist()], batch.indptr.tolist()
     return zip(ids, batch.texts or (), (found[a:b] for a, b in pairwise(ends)), strict=True)
 
 
-def _features(batch: Batch) -> Csr:
+def _features(batch: DocumentBatch) -> Csr:
     if batch.features is None:
         raise UsageError("this format needs features; convert makes them from the texts")
     return batch.features

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labelwise.data.batch import Batch, FileSource, NumberedLabels, zero_one
+from labelwise.data.batch import DocumentBatch, FileSource, NumberedLabels, zero_one
 from labelwise.data.builder import RecordBuilder
 from labelwise.data.files import read_lines
 from labelwise.data.formats.matrix import matrix_batches
@@ -58,14 +58,14 @@ class HeaderSource(FileSource):
         n_labels = self.headers[first].n_labels or 0
         self.labels = NumberedLabels(_names(self.beside, n_labels, self.files[first], encoding), closed=True)
 
-    def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
+    def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         path, header = self.files[split], self.headers[split]
         for rows in read_sparse(path, bad, encoding=self.options.encoding, header=header):
             keep = np.flatnonzero(rows.good)
             Y = zero_one(rows.label_indptr, rows.label_indices, (len(rows), len(self.labels.names)))[keep]
             X = rows.features(header.n_columns)[keep]
-            yield Batch(indptr=Y.indptr.astype(np.int64), indices=Y.indices, features=X)
+            yield DocumentBatch(indptr=Y.indptr.astype(np.int64), indices=Y.indices, features=X)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class FamilySource(FileSource):
         """Descriptions of labels lie in the folder itself."""
         return self.path
 
-    def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
+    def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         files, encoding = self.files[split], self.options.encoding
         header = read_header(files.Y, encoding, n_numbers=2)
@@ -149,7 +149,7 @@ class RawSource(FileSource):
         self.labels = NumberedLabels(numbered_names(titles), closed=True)
         self.label_texts = dict(zip(self.labels.names, texts, strict=True))
 
-    def batches(self, split: str, bad: BadRows) -> Iterator[Batch]:
+    def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         path, asked, usual = self.files[split], self.options, ReadOptions()
         text_column = asked.text_column

@@ -24,7 +24,7 @@ _PILOT_BLOCK, _PILOT_PRODUCTS = (1 << 64) - 1, 2048
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block:
+class ListingBlock:
     """Some consecutive products."""
 
     first: int
@@ -56,7 +56,7 @@ class Shop:
         """The label names, distinct and in alphabetical order."""
         return self._queries.names
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[ListingBlock]:
         """The products in order. A block is always drawn whole, so that a larger shop starts with the same products."""
         for block, first in enumerate(range(0, self.n_products, BLOCK)):
             cells = draw_products(self._grammar, self._queries, self.seed, block)
@@ -66,7 +66,7 @@ class Shop:
             numbers = np.arange(first, first + size)
             # n_test of the n_products, evenly spread; products are drawn independently of each other.
             is_test = (numbers + 1) * self.n_test // self.n_products > numbers * self.n_test // self.n_products
-            yield Block(
+            yield ListingBlock(
                 first=first,
                 texts=texts[:size],
                 indptr=indptr[: size + 1],

@@ -8,7 +8,7 @@ from typing import TextIO
 
 import numpy as np
 
-from labelwise.datasets.shop.generate import Block, Shop, product_id
+from labelwise.datasets.shop.generate import ListingBlock, Shop, product_id
 from labelwise.errors import UsageError
 from labelwise.events import Task
 from labelwise.storage import atomic_folder
@@ -127,7 +127,7 @@ def _write_documents(folder: Path, shop: Shop, on_event: OnEvent | None) -> Shop
     )
 
 
-def _lines(block: Block, names: Sequence[str]) -> list[str]:
+def _lines(block: ListingBlock, names: Sequence[str]) -> list[str]:
     """The block's products as JSON lines; `names` are already encoded."""
     ends, indices = block.indptr.tolist(), block.indices.tolist()
     lines = []

@@ -19,7 +19,7 @@ from labelwise.match.training.sampling import Sample, sample
 from labelwise.types import Csr
 
 
-class Corpus:
+class DeviceData:
     """Tokens, with targets to train on, resident on the device."""
 
     def __init__(

@@ -13,7 +13,7 @@ RISE = 1.5
 MUST_LEARN_BY, LEAST_STEPS = 0.4, 100
 
 
-class Guard:
+class DivergenceMonitor:
     """Judges what the host sees of training every few steps."""
 
     def __init__(self, *, constant_loss: float, total_steps: int) -> None:

@@ -21,11 +21,11 @@ from labelwise.match.heads import History
 from labelwise.match.network import Network
 from labelwise.match.training.batches import Batch, Packed, Padded, Schedule
 from labelwise.match.training.checkpoint import load_checkpoint, save_checkpoint
-from labelwise.match.training.device_data import Corpus
+from labelwise.match.training.device_data import DeviceData
 from labelwise.match.training.distributed import Processes
-from labelwise.match.training.divergence import Guard
-from labelwise.match.training.optimizer import Weights, choose_precision
-from labelwise.match.training.step import Step
+from labelwise.match.training.divergence import DivergenceMonitor
+from labelwise.match.training.optimizer import MixedPrecisionOptimizer, choose_precision
+from labelwise.match.training.step import TrainStep
 from labelwise.types import OnEvent
 
 STEPS_PER_LOOK = 20
@@ -39,7 +39,7 @@ class DivergedError(LabelwiseError):
 
 def train(
     network: Network,
-    corpus: Corpus,
+    corpus: DeviceData,
     config: MatcherConfig,
     *,
     constant_loss: float,
@@ -75,9 +75,9 @@ def train(
     between = max(1, round(config.evaluate_every * schedule.steps_per_epoch))
 
     precision = choose_precision(config.precision, corpus.device)
-    weights = Weights(network, config, precision, processes)
-    step_of = Step(network, corpus, weights, config, batch_size // processes.count)
-    guard = Guard(constant_loss=constant_loss, total_steps=total)
+    weights = MixedPrecisionOptimizer(network, config, precision, processes)
+    step_of = TrainStep(network, corpus, weights, config, batch_size // processes.count)
+    guard = DivergenceMonitor(constant_loss=constant_loss, total_steps=total)
     history, begun = History(), time.perf_counter()
     slower, patience, best = 1.0, 0, None
     step = 0

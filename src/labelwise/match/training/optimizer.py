@@ -32,7 +32,7 @@ def choose_precision(wanted: str, device: torch.device) -> Precision:
     return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"
 
 
-class _Group:
+class _ParameterGroup:
     """Weights that share a learning rate and a decay, as one flat vector."""
 
     def __init__(self, params: list[nn.Parameter], *, rate: float, decay: float, shared: bool) -> None:
@@ -54,7 +54,7 @@ class _Group:
         return [part.view_as(p) for part, p in zip(flat.split(sizes), self.params, strict=True)]
 
 
-class Weights:
+class MixedPrecisionOptimizer:
     """The optimiser's side of a network: AdamW with clipping, all of it on the device."""
 
     def __init__(self, network: Network, config: MatcherConfig, precision: Precision, processes: Processes) -> None:
@@ -71,7 +71,7 @@ class Weights:
         self.groups = []
         for (is_head, decayed), params in kinds.items():
             rate = config.head_learning_rate if is_head else config.learning_rate
-            group = _Group(params, rate=rate, decay=config.weight_decay if decayed else 0.0, shared=shared)
+            group = _ParameterGroup(params, rate=rate, decay=config.weight_decay if decayed else 0.0, shared=shared)
             torch._foreach_copy_(group.masters, full[is_head, decayed])  # not the rounded ones
             self.groups.append(group)
         on_gpu = self.device.type == "cuda"

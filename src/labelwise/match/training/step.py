@@ -17,17 +17,22 @@ from torch import Tensor
 from labelwise.config import MatcherConfig
 from labelwise.match.network import Network, document_losses
 from labelwise.match.training.batches import Batch, Rows, Shape, cut
-from labelwise.match.training.device_data import Corpus
-from labelwise.match.training.optimizer import Weights
+from labelwise.match.training.device_data import DeviceData
+from labelwise.match.training.optimizer import MixedPrecisionOptimizer
 
 log = logging.getLogger(__name__)
 
 
-class Step:
+class TrainStep:
     """Runs steps, and gathers what the host looks at from time to time."""
 
     def __init__(
-        self, network: Network, corpus: Corpus, weights: Weights, config: MatcherConfig, batch_size: int
+        self,
+        network: Network,
+        corpus: DeviceData,
+        weights: MixedPrecisionOptimizer,
+        config: MatcherConfig,
+        batch_size: int,
     ) -> None:
         self.network, self.corpus, self.weights, self.config = network, corpus, weights, config
         self.device = corpus.device

@@ -15,7 +15,7 @@ from labelwise.models.base import CALIBRATED_ON, Model
 from labelwise.models.fitting.workbench import Workbench
 from labelwise.models.holdout import measure
 from labelwise.models.linear_tree import LinearTree
-from labelwise.models.prediction_cache import Reading
+from labelwise.models.prediction_cache import PredictionCache
 from labelwise.predictions.ranking import keep_best
 from labelwise.types import Csr
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class TrainedMember:
     """A trained model, and what it says of the held-out documents."""
 
     model: Model
@@ -35,7 +35,7 @@ class Member:
 
 
 @dataclass(eq=False)
-class _Group:
+class _MatcherGroup:
     """X-Transformers that share a matcher."""
 
     numbers: list[int] = field(default_factory=list)
@@ -45,9 +45,9 @@ class _Group:
     matchers: list[AnyMatcher] = field(default_factory=list)
 
 
-def fit_members(config: EnsembleConfig, bench: Workbench) -> list[Member] | None:
+def fit_members(config: EnsembleConfig, bench: Workbench) -> list[TrainedMember] | None:
     """All members in order; None in a process that only helps to fine-tune."""
-    found: dict[int, Member] = {}
+    found: dict[int, TrainedMember] = {}
     neural = [at for at, member in enumerate(config.members) if isinstance(member, XTransformerConfig)]
     if neural and bench.source.X is not None:
         raise DataError("X-Transformer reads texts: give a list of strings, not features")
@@ -78,19 +78,19 @@ def describe(config: LinearTreeConfig | XTransformerConfig) -> str:
 # ---------------------------------------------------------------------- X-Transformer
 
 
-def _fit_matchers(config: EnsembleConfig, bench: Workbench) -> list[_Group] | None:
+def _fit_matchers(config: EnsembleConfig, bench: Workbench) -> list[_MatcherGroup] | None:
     """The matchers of all X-Transformers before any ranker, so that processes that help are free early."""
-    from labelwise.match.finetuned import Matcher
-    from labelwise.match.shared import GroupMatcher
+    from labelwise.match.finetuned import FineTunedMatcher
+    from labelwise.match.shared import SharedMatcherView
     from labelwise.match.training.distributed import joined
     from labelwise.models.fitting.ground import Ground
     from labelwise.models.fitting.stages import Stages
     from labelwise.models.xtransformer import checked
 
-    groups: dict[Hashable, _Group] = {}
+    groups: dict[Hashable, _MatcherGroup] = {}
     for at, member in enumerate(config.members):
         if isinstance(member, XTransformerConfig):
-            group = groups.setdefault(kin(member, at, share=config.share_encoder), _Group())
+            group = groups.setdefault(kin(member, at, share=config.share_encoder), _MatcherGroup())
             ground = Ground(checked(member), bench)
             ground.device()  # say before the work that there is none
             group.numbers.append(at)
@@ -107,8 +107,8 @@ def _fit_matchers(config: EnsembleConfig, bench: Workbench) -> list[_Group] | No
             first.take_part(group.trees)
             continue
         matcher = first.matcher(group.trees)
-        if isinstance(matcher, Matcher) and len(group.trees) > 1:
-            group.matchers = [GroupMatcher(matcher, at) for at in range(len(group.trees))]
+        if isinstance(matcher, FineTunedMatcher) and len(group.trees) > 1:
+            group.matchers = [SharedMatcherView(matcher, at) for at in range(len(group.trees))]
         else:
             group.matchers = [matcher]
     if joined().first:
@@ -138,18 +138,18 @@ def kin(config: XTransformerConfig, number: int, *, share: bool) -> Hashable:
     )
 
 
-def _fit_transformer(stages: Stages, matcher: AnyMatcher, trees: list[Tree], depth: int) -> Member:
+def _fit_transformer(stages: Stages, matcher: AnyMatcher, trees: list[Tree], depth: int) -> TrainedMember:
     from labelwise.models.xtransformer import XTransformer
 
     model = XTransformer(stages.config)
     model.fit_ranker(stages, matcher, trees if len(trees) > 1 else trees[:1], depth)
-    return Member(model, model.held_)
+    return TrainedMember(model, model.held_)
 
 
 # ---------------------------------------------------------------------- linear
 
 
-def _fit_linear(config: LinearTreeConfig, bench: Workbench, depth: int) -> Member:
+def _fit_linear(config: LinearTreeConfig, bench: Workbench, depth: int) -> TrainedMember:
     """Trained on all documents; before that, where some of these are held out, on the others."""
     source = bench.source
     X = bench.features(config.tfidf, config.threads)
@@ -162,14 +162,14 @@ def _fit_linear(config: LinearTreeConfig, bench: Workbench, depth: int) -> Membe
     held = None
     if source.aside is not None:
         before = fitted(np.setdiff1d(np.arange(X.shape[0]), source.aside))
-        held = before.scores(Reading(X[source.aside], threads=config.threads), depth)
+        held = before.scores(PredictionCache(X[source.aside], threads=config.threads), depth)
     model = fitted(slice(None))
     model.tfidf_ = bench.tfidf(config.tfidf, config.threads)
     if source.aside is None and source.truth is not None:
         judged = bench.features(config.tfidf, config.threads, judged=True)
-        held = model.scores(Reading(judged, threads=config.threads), depth)
+        held = model.scores(PredictionCache(judged, threads=config.threads), depth)
     if held is not None and source.truth is not None:
         measured = measure(keep_best(held, CALIBRATED_ON), source.truth)
         model.calibrator_ = measured.calibrator
         model.report_["validation"] = {**source.held_out, **measured.to_dict()}
-    return Member(model, held)
+    return TrainedMember(model, held)

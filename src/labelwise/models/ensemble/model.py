@@ -15,14 +15,14 @@ from labelwise.data import Dataset
 from labelwise.errors import StorageError, UsageError
 from labelwise.models.base import CALIBRATED_ON, Model, check_fitted, load_model
 from labelwise.models.card import render_card
-from labelwise.models.ensemble.members import Member, describe, fit_members
-from labelwise.models.ensemble.rules import Over, combine
-from labelwise.models.ensemble.selection import Jury, choose_rule, learn_weights, prune
+from labelwise.models.ensemble.members import TrainedMember, describe, fit_members
+from labelwise.models.ensemble.rules import ScoreSpace, combine
+from labelwise.models.ensemble.selection import HoldoutScorer, choose_rule, learn_weights, prune
 from labelwise.models.fitting.source import Source, check_texts
 from labelwise.models.fitting.workbench import Workbench
 from labelwise.models.holdout import measure
-from labelwise.models.prediction_cache import Reading
-from labelwise.models.shared_parts import Shelf
+from labelwise.models.prediction_cache import PredictionCache
+from labelwise.models.shared_parts import SharedParts
 from labelwise.models.sharing import share_parts
 from labelwise.storage.run_directory import fitting
 from labelwise.types import Csr, Floats, Ints, OnEvent
@@ -43,7 +43,7 @@ class Ensemble(Model):
     weights_: Floats
     """(n_members,) with the sum 1."""
     rule_: Rule
-    over_: Over
+    over_: ScoreSpace
 
     def __init__(self, config: EnsembleConfig | None = None) -> None:
         self.config = config or EnsembleConfig()
@@ -127,9 +127,9 @@ class Ensemble(Model):
         if validation is not None:
             known = validation.with_labels(labels)
             truth = known.Y
-            reading = Reading(models[0].inputs(known), threads=self.config.threads, on_event=on_event)
+            reading = PredictionCache(models[0].inputs(known), threads=self.config.threads, on_event=on_event)
             held = [model.scores(reading, max(self.config.depth, CALIBRATED_ON)) for model in models]
-        members = [Member(model, found) for model, found in zip(models, held, strict=True)]
+        members = [TrainedMember(model, found) for model, found in zip(models, held, strict=True)]
         sizes: dict[str, Any] = {
             name: models[0].report_[name] for name in ("documents", "pairs") if name in models[0].report_
         }
@@ -138,7 +138,7 @@ class Ensemble(Model):
 
     def _assemble(
         self,
-        members: list[Member],
+        members: list[TrainedMember],
         truth: Csr | None,
         labels: list[str],
         report: dict[str, Any],
@@ -152,12 +152,12 @@ class Ensemble(Model):
         stay: Ints = np.arange(len(models))
         if truth is not None and len(held) == len(members):
             values = [_values(model, found, over) for model, found in zip(models, held, strict=True)]
-            jury = Jury(values, truth, depth=config.depth, over=over)
+            jury = HoldoutScorer(values, truth, depth=config.depth, over=over)
             rule = config.combine or choose_rule(jury, len(models))
             if config.prune is not None:
                 stay = prune(jury, rule, weights, config.prune)
                 values, weights = [values[at] for at in stay], weights[stay] / weights[stay].sum()
-                jury = Jury(values, truth, depth=config.depth, over=over)
+                jury = HoldoutScorer(values, truth, depth=config.depth, over=over)
             if config.weights == "learned":
                 weights = learn_weights(jury, rule, weights)
             options: dict[str, Any] = {"weights": weights, "depth": config.depth, "over": over}
@@ -179,7 +179,7 @@ class Ensemble(Model):
         self.rule_, self.over_, self.labels_, self.calibrator_ = rule, over, labels, calibrator
         self.tfidf_, self.report_ = models[0].tfidf_, report
 
-    def _choose_over(self, models: Sequence[Model]) -> Over:
+    def _choose_over(self, models: Sequence[Model]) -> ScoreSpace:
         calibrated = all(model.calibrator_ is not None for model in models)
         if self.config.over == "probabilities" and not calibrated:
             raise UsageError(
@@ -199,7 +199,7 @@ class Ensemble(Model):
         neural = any(hasattr(model, "matcher_") for model in self.members_)
         return check_texts(texts_or_X) if neural else texts_or_X
 
-    def scores(self, reading: Reading, top_k: int) -> Csr:
+    def scores(self, reading: PredictionCache, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each document with combined scores."""
         depth = max(self.config.depth, top_k)
         values = [_values(model, model.scores(reading, depth), self.over_) for model in self.members_]
@@ -223,10 +223,10 @@ class Ensemble(Model):
 
     # ------------------------------------------------------------------ keeping
 
-    def write(self, folder: Path, shelf: Shelf) -> None:
+    def write(self, folder: Path, shelf: SharedParts) -> None:
         """Write into a folder that is there; what several members use lies there once."""
         check_fitted(self, "members_")
-        shelf = Shelf(folder)
+        shelf = SharedParts(folder)
         for number, model in enumerate(self.members_, start=1):
             place = folder / "members" / f"{number:02}"
             place.mkdir(parents=True)
@@ -236,9 +236,9 @@ class Ensemble(Model):
         self._save_common(folder, render_card(self), config=config, chosen=chosen)
 
     @classmethod
-    def load(cls, path: Path | str, *, verify: bool = True, shelf: Shelf | None = None) -> Self:
+    def load(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
         """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
-        path, shelf = Path(path), shelf or Shelf()
+        path, shelf = Path(path), shelf or SharedParts()
         about = storage.read_description(path, kind=cls.kind)["config"]
         settings, chosen = dict(about["config"]), about["chosen"]
         n_members = len(settings.pop("members"))
@@ -256,7 +256,7 @@ class Ensemble(Model):
         return self
 
 
-def _values(model: Model, scores: Csr, over: Over) -> Csr:
+def _values(model: Model, scores: Csr, over: ScoreSpace) -> Csr:
     """A member's scores, or the probabilities that they stand for."""
     if over == "scores":
         return scores

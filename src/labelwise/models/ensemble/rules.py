@@ -31,7 +31,7 @@ from labelwise.events import Task
 from labelwise.predictions.ranking import rank_best
 from labelwise.types import Csr, Floats, OnEvent
 
-Over = Literal["scores", "probabilities"]
+ScoreSpace = Literal["scores", "probabilities"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 
 DOCUMENTS_PER_BLOCK = 1 << 13
@@ -39,7 +39,7 @@ DOCUMENTS_PER_BLOCK = 1 << 13
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
+class Candidates:
     """The labels that any of several models lists for some documents, and what each model says of them."""
 
     indptr: npt.NDArray[np.int64]
@@ -56,7 +56,7 @@ class Lists:
     n_labels: int
 
     @classmethod
-    def of(cls, matrices: Sequence[Csr], depth: int) -> Lists:
+    def of(cls, matrices: Sequence[Csr], depth: int) -> Candidates:
         """The best `depth` labels of each model's rows."""
         n_docs, n_labels = matrices[0].shape
         cut = [_best(matrix, depth) for matrix in matrices]
@@ -82,7 +82,7 @@ class Lists:
         parts: tuple[Any, ...] = (scores, self.labels, self.indptr)
         return Csr(parts, shape=(len(self.indptr) - 1, self.n_labels))
 
-    def counts(self, rule: Rule, over: Over) -> npt.NDArray[np.float32]:
+    def counts(self, rule: Rule, over: ScoreSpace) -> npt.NDArray[np.float32]:
         """(n_models, n_pairs) what each model says of each pair, by a rule; `merge` makes one of them."""
         listed = self.ranks < self.depth
         if rule == "average":
@@ -131,7 +131,7 @@ def combine(
     *,
     weights: Floats,
     depth: int,
-    over: Over = "scores",
+    over: ScoreSpace = "scores",
     top_k: int,
     on_event: OnEvent | None = None,
 ) -> Csr:
@@ -148,7 +148,7 @@ def combine(
     data, labels, ends = [np.empty(0, np.float32)], [np.empty(0, np.int64)], [np.zeros(1, np.int64)]
     with Task(on_event, "combining", total=n_docs) as task:
         for begin in range(0, n_docs, DOCUMENTS_PER_BLOCK):
-            lists = Lists.of([Csr(matrix[begin : begin + DOCUMENTS_PER_BLOCK]) for matrix in matrices], depth)
+            lists = Candidates.of([Csr(matrix[begin : begin + DOCUMENTS_PER_BLOCK]) for matrix in matrices], depth)
             found = lists.matrix(lists.merge(lists.counts(rule, over), rule, weights))
             indptr, best = rank_best(found, top_k)
             data.append(found.data[best])

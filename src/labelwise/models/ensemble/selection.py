@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.config import Rule
-from labelwise.models.ensemble.rules import RULES, Lists, Over
+from labelwise.models.ensemble.rules import RULES, Candidates, ScoreSpace
 from labelwise.predictions.ranking import rank_best
 from labelwise.types import Csr, Floats, Ints
 
@@ -27,10 +27,10 @@ LEAST = 0.05
 """Share of an equal weight from which a weight of 0 begins anew."""
 
 
-class Jury:
+class HoldoutScorer:
     """Judges combinations of models by what held-out documents say."""
 
-    def __init__(self, matrices: Sequence[Csr], Y: Csr, *, depth: int, over: Over) -> None:
+    def __init__(self, matrices: Sequence[Csr], Y: Csr, *, depth: int, over: ScoreSpace) -> None:
         """Lay the models' lists over the truth.
 
         Parameters
@@ -38,7 +38,7 @@ class Jury:
         matrices : (n_docs, n_labels) each model's scores or probabilities
         Y : (n_docs, n_labels or more) the truth
         """
-        self.lists, self.over = Lists.of(matrices, depth), over
+        self.lists, self.over = Candidates.of(matrices, depth), over
         keys = self.lists.rows * Y.shape[1] + self.lists.labels
         rows = np.repeat(np.arange(Y.shape[0], dtype=np.int64), np.diff(Y.indptr))
         self._right = np.isin(keys, rows * Y.shape[1] + Y.indices)
@@ -60,7 +60,7 @@ class Jury:
         return np.asarray(100 * hits, np.float64)
 
 
-def choose_rule(jury: Jury, n_models: int) -> Rule:
+def choose_rule(jury: HoldoutScorer, n_models: int) -> Rule:
     """The rule that serves models of equal weight best; the plain average where none is clearly better."""
     weights = np.full(n_models, 1 / n_models)
     best: Rule = "average"
@@ -72,7 +72,7 @@ def choose_rule(jury: Jury, n_models: int) -> Rule:
     return best
 
 
-def learn_weights(jury: Jury, rule: Rule, start: Floats) -> Floats:
+def learn_weights(jury: HoldoutScorer, rule: Rule, start: Floats) -> Floats:
     """Weights with the sum 1, one changed at a time as long as that helps."""
     best = np.asarray(start, np.float64) / np.sum(start)
     scores, begin = jury.scores(rule, best), LEAST / len(best)
@@ -96,7 +96,7 @@ def learn_weights(jury: Jury, rule: Rule, start: Floats) -> Floats:
     return best
 
 
-def prune(jury: Jury, rule: Rule, weights: Floats, least_gain: float) -> Ints:
+def prune(jury: HoldoutScorer, rule: Rule, weights: Floats, least_gain: float) -> Ints:
     """(n_kept,) the models that stay: those that cost least to lose go, one after the other.
 
     Parameters

@@ -15,10 +15,10 @@ import torch
 from labelwise.config import IndexConfig, TfidfConfig
 from labelwise.features.encoder import Encoder
 from labelwise.index import Tree
-from labelwise.match.finetuned import Matcher
+from labelwise.match.finetuned import FineTunedMatcher
 from labelwise.match.frozen import FrozenMatcher
 from labelwise.match.linear import fold_of
-from labelwise.match.shared import GroupMatcher, side_by_side
+from labelwise.match.shared import SharedMatcherView, side_by_side
 from labelwise.match.training.distributed import joined, local_device
 from labelwise.models.base import CALIBRATED_ON
 from labelwise.models.fitting.ground import Ground, Part
@@ -50,14 +50,14 @@ class Stages:
 
     # ------------------------------------------------------------------ the matcher
 
-    def matcher(self, trees: Sequence[Tree]) -> Matcher | FrozenMatcher:
+    def matcher(self, trees: Sequence[Tree]) -> FineTunedMatcher | FrozenMatcher:
         """g, fine-tuned on the clusters of all these trees, or frozen, of one tree.
 
         Of several processes this is for the first; the others `take_part`.
         """
         return self._matcher(trees, self.ground.learn(), self.ground.judge())
 
-    def _matcher(self, trees: Sequence[Tree], learn: Part, judge: Part | None) -> Matcher | FrozenMatcher:
+    def _matcher(self, trees: Sequence[Tree], learn: Part, judge: Part | None) -> FineTunedMatcher | FrozenMatcher:
         work, processes = self._matching(trees, learn, judge), joined()
         if processes.count == 1 or not self.config.fine_tune:
             return kept(self.run, *work)  # type: ignore[no-any-return]  # one of the two
@@ -120,8 +120,8 @@ class Stages:
             validation = (judge.documents, true if Y is None else side_by_side([true, judge.Y]))
             inputs |= {"judged by": judge.documents.tokens.tokens, "judged clusters": validation[1]}
 
-        def compute() -> Matcher:
-            return Matcher(settings, config.linear).fit(
+        def compute() -> FineTunedMatcher:
+            return FineTunedMatcher(settings, config.linear).fit(
                 Encoder.load(config.encoder),
                 learn.documents,
                 M,
@@ -134,7 +134,9 @@ class Stages:
                 on_event=hook,
             )
 
-        return _Work("matcher", inputs, compute, Matcher.save, lambda path: Matcher.load(path, device=device))
+        return _Work(
+            "matcher", inputs, compute, FineTunedMatcher.save, lambda path: FineTunedMatcher.load(path, device=device)
+        )
 
     # ------------------------------------------------------------------ the ranker
 
@@ -149,8 +151,8 @@ class Stages:
             Labels of each held-out document that are kept.
         """
         config, source, train, judge = self.config, self.ground.source, self.ground.train(), self.ground.judge()
-        tree = trees[matcher.group if isinstance(matcher, GroupMatcher) else 0]
-        joint = matcher.joint if isinstance(matcher, GroupMatcher) else matcher
+        tree = trees[matcher.group if isinstance(matcher, SharedMatcherView) else 0]
+        joint = matcher.joint if isinstance(matcher, SharedMatcherView) else matcher
         # What these say is in the features, in the trees, or in who is held out.
         settings = replace(
             config,
@@ -211,7 +213,7 @@ class Stages:
             if which == "train" and self._unseen_wanted:
                 found = self._unseen(matcher, trees)
             return Inputs.of(config.features, part.documents.X, E, found)
-        joint = matcher.joint if isinstance(matcher, GroupMatcher) else matcher
+        joint = matcher.joint if isinstance(matcher, SharedMatcherView) else matcher
 
         def match() -> tuple[npt.NDArray[np.float32], Csr]:
             E, found = joint.match(part.documents, **options, on_event=self.on_event)
@@ -219,7 +221,7 @@ class Stages:
 
         self.ground.bench.forget("matched", but=joint)  # embeddings of one matcher at a time
         E, found = self.ground.bench.once(("matched", joint, which), match)
-        own = matcher.own(found) if isinstance(matcher, GroupMatcher) else found
+        own = matcher.own(found) if isinstance(matcher, SharedMatcherView) else found
         return Inputs.of(config.features, part.documents.X, E, own)
 
     @property

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Prints what the code looks like from outside, in figures, and exits with 1 where a limit is exceeded.
+
+    python tools/structure.py             a line for each figure, with its limit
+    python tools/structure.py --list      and where each offender lies
+
+Counted: entries at the top of the package; public names; questions for the kind of a model, a configuration or a
+matcher; classes and modules that share a name; functions over 60 lines and with over 8 parameters; lines of README and
+docs over 120 characters; imports that point upwards (see `tests/test_layers.py`, which holds the layers).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "labelwise"
+sys.path.insert(0, str(ROOT))
+
+MOST_LINES, MOST_PARAMETERS, WIDEST = 60, 8, 120
+KINDS = (
+    "LinearTree|XTransformer|Ensemble|LinearTreeConfig|XTransformerConfig|EnsembleConfig|"
+    "Matcher|FineTunedMatcher|FrozenMatcher|ExportedMatcher|GroupMatcher|SharedMatcherView"
+)
+KIND_CHECK = re.compile(
+    rf"isinstance\([^()]*(?:\([^()]*\))?[^()]*,\s*\(?[^()]*\b(?:{KINDS})\b"
+    r"|\bkind\s*(?:==|!=|in|not in)\s*\(?\"(?:linear-tree|x-transformer|ensemble)\""
+    r"|(?:hasattr|getattr)\([^()]*,\s*\"(?:matcher_|members_|models_|trees_|tree_|labels_|joint|combine|encoder|encoder_)\""
+)
+"""A question for what kind of model, configuration or matcher something is, instead of a method that answers."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Something counted, with where it was found."""
+
+    name: str
+    offenders: list[str]
+    total: int | None = None
+    most: float | None = None
+    """The limit: a count, or a share of the total where it is below 1; None where there is none."""
+
+    @property
+    def value(self) -> str:
+        """The count, as a share where there is a total."""
+        count = len(self.offenders)
+        return f"{count}" if self.total is None else f"{count} of {self.total} ({100 * count / self.total:.1f} %)"
+
+    @property
+    def good(self) -> bool:
+        """Whether the limit is kept."""
+        if self.most is None:
+            return True
+        whole = self.total if self.total is not None and self.most < 1 else 1
+        return len(self.offenders) <= self.most * whole
+
+
+def sources() -> list[Path]:
+    """All Python files of the package."""
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def place(path: Path, line: int | None = None) -> str:
+    """A file of the repository, and a line of it."""
+    name = path.relative_to(ROOT).as_posix()
+    return name if line is None else f"{name}:{line}"
+
+
+def functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Every function and method."""
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield path, node
+
+
+def module_functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
+    """Every function of a module itself, methods left out."""
+    for path in sources():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef):
+                yield path, node
+
+
+def top_level_entries() -> Figure:
+    """Files and packages right below `src/labelwise`."""
+    entries = sorted(entry.name for entry in PACKAGE.iterdir() if entry.name != "__pycache__")
+    return Figure("entries at the top of the package", entries, most=28)
+
+
+def public_names() -> Figure:
+    """What `import labelwise` offers."""
+    sys.path.insert(0, str(ROOT / "src"))
+    import labelwise
+
+    return Figure("public names", [name for name in labelwise.__all__ if name != "__version__"], most=36)
+
+
+def kind_checks() -> Figure:
+    """Places that match `KIND_CHECK`."""
+    found = []
+    for path in sources():
+        text = path.read_text(encoding="utf-8")
+        found += [place(path, text.count("\n", 0, match.start()) + 1) for match in KIND_CHECK.finditer(text)]
+    return Figure("questions for the kind of a model, configuration or matcher", found, most=10)
+
+
+def repeated_classes() -> Figure:
+    """Classes of different modules that share a name."""
+    places = defaultdict(list)
+    for path in sources():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(place(path, node.lineno))
+    return Figure(
+        "class names used more than once", [f"{k}: {', '.join(v)}" for k, v in places.items() if len(v) > 1], most=0
+    )
+
+
+def repeated_modules() -> Figure:
+    """Files of one name, of which more than two is one too many, and packages, modules and functions of one name."""
+    places = defaultdict(list)
+    for path in sources():
+        if path.stem not in ("__init__", "__main__"):
+            places[path.stem].append(place(path))
+    found = [f"{name}: {', '.join(where)}" for name, where in places.items() if len(where) > 2]
+    packages = {path.parent.name for path in PACKAGE.rglob("__init__.py")}
+    found += [
+        f"{place(path)}: a function with the name of a package"
+        for path, node in module_functions()
+        if node.name in packages
+    ]
+    return Figure("file names used more than twice, and functions called like a package", found, most=0)
+
+
+def long_functions() -> Figure:
+    """Functions that do not fit on a screen."""
+    every = list(functions())
+    found = [
+        f"{place(path, node.lineno)} {node.name}: {node.end_lineno - node.lineno + 1} lines"
+        for path, node in every
+        if node.end_lineno is not None and node.end_lineno - node.lineno + 1 > MOST_LINES
+    ]
+    return Figure(f"functions over {MOST_LINES} lines", found, total=len(every), most=0.01)
+
+
+def wide_functions() -> Figure:
+    """Functions that take too much."""
+    every, found = list(functions()), []
+    for path, node in every:
+        arguments = node.args
+        names = [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+        n_parameters = len([name for name in names if name not in ("self", "cls")])
+        if n_parameters > MOST_PARAMETERS:
+            found.append(f"{place(path, node.lineno)} {node.name}: {n_parameters} parameters")
+    return Figure(f"functions with over {MOST_PARAMETERS} parameters", found, total=len(every), most=0.01)
+
+
+def wide_lines() -> Figure:
+    """Lines of Markdown that an editor has to wrap."""
+    found = []
+    for path in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            if len(line) > WIDEST:
+                found.append(f"{place(path, number)}: {len(line)}")
+    return Figure(f"lines of README and docs over {WIDEST} characters", found, most=0)
+
+
+def upward_imports() -> Figure:
+    """Imports that the layers do not allow."""
+    from tests.test_layers import upward
+
+    return Figure("imports that point upwards", list(upward()), most=0)
+
+
+FIGURES: tuple[Callable[[], Figure], ...] = (
+    top_level_entries,
+    public_names,
+    kind_checks,
+    repeated_classes,
+    repeated_modules,
+    long_functions,
+    wide_functions,
+    wide_lines,
+    upward_imports,
+)
+
+
+def main() -> int:
+    """Count and tell."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true", help="also print each offender")
+    options = parser.parse_args()
+    good = True
+    for count in FIGURES:
+        figure = count()
+        good = good and figure.good
+        limit = (
+            ""
+            if figure.most is None
+            else f" (limit {figure.most:.0%})"
+            if 0 < figure.most < 1
+            else f" (limit {figure.most:g})"
+        )
+        print(f"{'ok ' if figure.good else 'BAD'}  {figure.name}: {figure.value}{limit}")
+        if options.list and (not figure.good or figure.most == 0 or figure.total is not None):
+            print("".join(f"       {offender}\n" for offender in figure.offenders), end="")
+    return int(not good)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
