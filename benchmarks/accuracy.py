@@ -127,7 +127,7 @@ def configuration(system: str, name: str, options: argparse.Namespace) -> XTrans
     changes["encoder"] |= {"name": options.encoder}
     config = load_preset(preset, **changes, threads=options.threads, seed=options.seed)
     if system in ("row-0", "row-1"):
-        config = replace(config, ranker=replace(config.ranker, negatives="teacher"))
+        config = replace(config, ranker=replace(config.ranker, negatives="tfn"))
         if config.matcher_weight is not None:  # without matcher-aware negatives the clusters' scores must count in full
             config = replace(config, matcher_weight=1.0)
     return replace(config, features="tfidf") if system == "row-0" else config

@@ -86,7 +86,7 @@ def run_labelwise(folder: Path, threads: int, negatives: str, preset: str, queri
 
         config = replace(load_linear_preset(preset), threads=threads)
     if negatives == "tfn+man":
-        config = replace(config, ranker=replace(config.ranker, negatives="both"))
+        config = replace(config, ranker=replace(config.ranker, negatives="tfn+man"))
 
     def warm_up() -> None:
         tiny = LinearTree(

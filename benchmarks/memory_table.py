@@ -156,7 +156,7 @@ def ours(
     documents, shape = next(step._split(plan.epoch(0)[0]))
     rows = torch.from_numpy(documents).to(DEVICE)
     embedding = network.embed(corpus.inputs(rows, shape), packer, len(rows))
-    chosen = corpus.sample(rows, config.most_clusters)
+    chosen = corpus.sample(rows, config.max_clusters_per_step)
     clusters, shares = (None, None) if chosen is None else chosen[:2]
     scores = network.score(embedding, corpus.term(rows, chosen), clusters)
     losses = document_losses(scores, corpus.signs(rows, chosen), config.loss, mean=config.mean_loss, weights=shares)
@@ -219,7 +219,7 @@ def main() -> None:
     begun = time.perf_counter()
     from transformers import BertConfig, BertModel
 
-    million, many, most, n_docs = (10**6, 8192, MatcherConfig().most_clusters, 1024)
+    million, many, most, n_docs = (10**6, 8192, MatcherConfig().max_clusters_per_step, 1024)
     if args.tiny:
         million, many, most, n_docs = (1000, 64, 128, 32)
     settings = {"num_hidden_layers": 24, "hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096}

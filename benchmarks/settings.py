@@ -48,7 +48,7 @@ def neural_settings(options: argparse.Namespace, data: str) -> dict[str, Any]:
         "index": _given({"max_leaf": options.max_leaf}),
         "tfidf": _given({"ngram_range": ngrams, "min_df": options.min_df, "opening": options.opening}),
         "dense_weight": options.dense_weight,
-        "combine": options.combine,
+        "combine": options.score_transform,
         "matcher_weight": options.matcher_weight,
         "calibrate": not options.uncalibrated,
         "learn_validation": options.learn_validation,

@@ -119,7 +119,7 @@ for preset in ("default", "parabel", "xr-linear", "bonsai", "dismec", "plt", "sl
 
 @model("matcher-negatives")
 def _matcher_negatives(_: Path) -> Any:
-    return linear("parabel", n_trees=1, ranker={"negatives": "both"}, tfidf={"opening": 4, "ngram_range": (1, 2)})
+    return linear("parabel", n_trees=1, ranker={"negatives": "tfn+man"}, tfidf={"opening": 4, "ngram_range": (1, 2)})
 
 
 @model("features")
@@ -149,7 +149,7 @@ def _x_transformer(folder: Path) -> Any:
 
 @model("x-transformer-zero-start")
 def _zero_start(_: Path) -> Any:
-    changes = {"start": "zero", "linear_term": False, "loss": "bce", "negatives_from": "out-of-fold", "folds": 2}
+    changes = {"init": "zero", "linear_term": False, "loss": "bce", "negatives_from": "out-of-fold", "folds": 2}
     return neural("x-transformer", matcher=changes, label_embedding="text-emb", features="neural")
 
 
@@ -160,7 +160,7 @@ def _learnt_labels(_: Path) -> Any:
 
 @model("validation-learnt")
 def _validation_learnt(_: Path) -> Any:
-    return neural("hybrid", validation=True, learn_validation=True, beam=5, combine="sigmoid")
+    return neural("hybrid", validation=True, learn_validation=True, beam=5, score_transform="sigmoid")
 
 
 def ensemble_config() -> EnsembleConfig:

@@ -46,7 +46,7 @@ def member_row(bench: Bench, label_embedding: str, encoder: EncoderChoice) -> Ro
 
 def member_system(bench: Bench, label_embedding: str, encoder: EncoderChoice) -> System:
     """Its settings."""
-    settings = {"label_embedding": label_embedding, "features": "both", "ranker": {"negatives": "both"}}
+    settings = {"label_embedding": label_embedding, "features": "both", "ranker": {"negatives": "tfn+man"}}
     return bench.neural(f"{label_embedding}, {encoder.name}", encoder, **settings)
 
 

@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from labelwise.config import EncoderConfig as EncoderConfig
     from labelwise.config import EnsembleConfig as EnsembleConfig
-    from labelwise.config import GrowingConfig as GrowingConfig
+    from labelwise.config import IncrementalConfig as IncrementalConfig
     from labelwise.config import IndexConfig as IndexConfig
     from labelwise.config import LinearTreeConfig as LinearTreeConfig
     from labelwise.config import MatcherConfig as MatcherConfig
@@ -82,7 +82,7 @@ _HOMES = {
     "Ensemble": "labelwise.models.ensemble",
     "EnsembleConfig": "labelwise.config",
     "Explanation": "labelwise.explanations",
-    "GrowingConfig": "labelwise.config",
+    "IncrementalConfig": "labelwise.config",
     "IndexConfig": "labelwise.config",
     "LabelwiseError": "labelwise.errors",
     "LinearTree": "labelwise.models.linear_tree",

@@ -44,7 +44,7 @@ def shop():
 
 
 def test_reasons_add_up_to_the_score(example, shop):
-    config = replace(LinearTreeConfig(), combine="ranker-only")
+    config = replace(LinearTreeConfig(), score_transform="ranker-only")
     recommender = example.KeywordRecommender.learn(shop["train"], config)
     recommender.model.calibrator_ = None  # the model's own scores
     for title in shop["test"].texts[:20]:

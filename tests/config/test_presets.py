@@ -123,11 +123,15 @@ def test_what_the_names_promise():
     assert (parabel.n_trees, parabel.index.method, parabel.index.branching) == (3, "balanced", 2)
     assert load_preset("bonsai").index.method == "kmeans"
     dismec = load_preset("dismec")
-    assert (dismec.index.method, dismec.combine) == ("none", "ranker-only")
+    assert (dismec.index.method, dismec.score_transform) == ("none", "ranker-only")
     by_neighbours = load_preset("slice")
-    assert (by_neighbours.matching, by_neighbours.neighbours, by_neighbours.combine) == ("neighbours", 300, "sigmoid")
+    assert (by_neighbours.matching, by_neighbours.neighbours, by_neighbours.score_transform) == (
+        "neighbours",
+        300,
+        "sigmoid",
+    )
     plt = load_preset("plt")
-    assert (plt.matcher.loss, plt.ranker.loss, plt.combine) == ("logistic", "logistic", "sigmoid")
+    assert (plt.matcher.loss, plt.ranker.loss, plt.score_transform) == ("logistic", "logistic", "sigmoid")
 
 
 def test_changes_on_top():

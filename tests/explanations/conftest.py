@@ -15,12 +15,12 @@ TWO_LEVELS = IndexConfig(n_clusters=16, branching=4)
 LINEAR = {
     "one-tree": LinearTreeConfig(index=TWO_LEVELS, threads=1),
     "three-trees": LinearTreeConfig(index=TWO_LEVELS, n_trees=3, beam=4, threads=1),
-    "sigmoid": LinearTreeConfig(index=TWO_LEVELS, combine="sigmoid", threads=1),
-    "ranker-only": LinearTreeConfig(index=TWO_LEVELS, combine="ranker-only", threads=1),
+    "sigmoid": LinearTreeConfig(index=TWO_LEVELS, score_transform="sigmoid", threads=1),
+    "ranker-only": LinearTreeConfig(index=TWO_LEVELS, score_transform="ranker-only", threads=1),
     "flat": LinearTreeConfig(index=IndexConfig(method="none"), threads=1),
-    "bigrams": LinearTreeConfig(tfidf=TfidfConfig(ngram_range=(1, 2)), combine="l2-hinge", threads=1),
+    "bigrams": LinearTreeConfig(tfidf=TfidfConfig(ngram_range=(1, 2)), score_transform="l2-hinge", threads=1),
     "opening": LinearTreeConfig(tfidf=TfidfConfig(opening=3), threads=1),
-    "neighbours": LinearTreeConfig(matching="neighbours", neighbours=30, combine="sigmoid", threads=1),
+    "neighbours": LinearTreeConfig(matching="neighbours", neighbours=30, score_transform="sigmoid", threads=1),
 }
 
 
@@ -87,7 +87,9 @@ def ensemble(linear, neural, shop):
     members = [linear("one-tree"), linear("three-trees"), neural("hybrid")]
 
     def get(rule, over="scores", validation=None):
-        config = EnsembleConfig(combine=rule, over=over, weights="equal", calibrate=False, depth=5, threads=1)
+        config = EnsembleConfig(
+            rule=rule, combine_on=over, weights="equal", calibrate=False, candidates_per_model=5, threads=1
+        )
         made = Ensemble.of(members, config, validation=validation)
         made.weights_ = made.weights_ * [0.5, 1.0, 1.5]
         return made

@@ -37,8 +37,8 @@ def own_scores(model, text):
         X, ranker = reading.features(model.tfidf_), model.ranker_
         E, found = reading.match(model.matcher_, model.tfidf_, model.tree_.n_clusters)
         inputs = Inputs.of(model.config.features, X, E, found)
-        return ranker.combining("ranker-only", 1.0).top(inputs, len(model.labels_)).toarray()
-    alone = LinearTree(replace(model.config, combine="ranker-only", beam=EVERY, neighbours=EVERY))
+        return ranker.with_transform("ranker-only", 1.0).top(inputs, len(model.labels_)).toarray()
+    alone = LinearTree(replace(model.config, score_transform="ranker-only", beam=EVERY, neighbours=EVERY))
     document = Features.of(reading.features(model.tfidf_), bias=model.config.ranker.bias)
     searches = [tree.search(model.n_features_, alone.config) for tree in model.trees_]
     return np.vstack([s.top(document, beam=EVERY, top_k=len(model.labels_)).toarray() for s in searches])
@@ -84,7 +84,7 @@ def test_nodes_on_the_path_have_the_scores_of_their_level(linear, shop):
     assert [step.kind for step in path.steps] == ["node", "cluster", "label"]
     document = Features.of(model.tfidf_.transform([text]), bias=1.0)
     for depth, step in enumerate(path.steps):
-        search = BeamSearch(trained.levels[: depth + 1], n_features=model.n_features_, combine="ranker-only")
+        search = BeamSearch(trained.levels[: depth + 1], n_features=model.n_features_, score_transform="ranker-only")
         scores = search.top(document, beam=EVERY, top_k=EVERY).toarray()[0]
         assert step.score == pytest.approx(scores[step.node], abs=1e-5)
         assert step.factor == pytest.approx(np.exp(-(max(0, 1 - scores[step.node]) ** 3)), abs=1e-5)

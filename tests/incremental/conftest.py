@@ -17,9 +17,11 @@ TWO_LEVELS = IndexConfig(n_clusters=16, branching=4)
 LINEAR = {
     "one-tree": LinearTreeConfig(index=TWO_LEVELS, threads=1),
     "three-trees": LinearTreeConfig(index=TWO_LEVELS, n_trees=3, threads=1),
-    "both": LinearTreeConfig(index=TWO_LEVELS, ranker=RankerConfig(negatives="both", half_precision=False), threads=1),
-    "flat": LinearTreeConfig(index=IndexConfig(method="none"), combine="ranker-only", threads=1),
-    "neighbours": LinearTreeConfig(matching="neighbours", neighbours=30, combine="sigmoid", threads=1),
+    "both": LinearTreeConfig(
+        index=TWO_LEVELS, ranker=RankerConfig(negatives="tfn+man", half_precision=False), threads=1
+    ),
+    "flat": LinearTreeConfig(index=IndexConfig(method="none"), score_transform="ranker-only", threads=1),
+    "neighbours": LinearTreeConfig(matching="neighbours", neighbours=30, score_transform="sigmoid", threads=1),
 }
 NEURAL = ("hybrid", "x-transformer")
 KINDS = (*LINEAR, *NEURAL, "ensemble")
@@ -77,7 +79,7 @@ def fitted(shop, tmp_path_factory):
             model = LinearTree(LINEAR[name])
             return model.fit(train.texts, train.Y, label_names=train.labels, validation=shop.known)
         if name == "ensemble":
-            config = EnsembleConfig(combine="average", weights="equal", threads=1)
+            config = EnsembleConfig(rule="average", weights="equal", threads=1)
             return Ensemble.of([get("one-tree"), get("both"), get("hybrid")], config, validation=shop.known)
         config = load_preset(
             name,

@@ -17,7 +17,7 @@ from labelwise import (
     precision_at_k,
     remove_labels,
 )
-from labelwise.config import GrowingConfig, IndexConfig, LinearTreeConfig, RankerConfig
+from labelwise.config import IncrementalConfig, IndexConfig, LinearTreeConfig, RankerConfig
 from labelwise.errors import DataError, UsageError
 from labelwise.incremental import added_labels
 from labelwise.incremental.adapters import adapter_of
@@ -122,7 +122,7 @@ def test_labels_added_one_after_the_other_know_of_each_other(fitted, shop):
 def test_documents_of_the_data_that_have_a_new_label_are_examples(name, fitted, shop):
     """As documents with the label they are told from all others, as texts from some, which are all if asked for."""
     model, new = fitted(name), shop.new(3, shop.hidden[:1])
-    given = add_labels(model, new, data=shop.train, config=GrowingConfig(per_cluster=10_000))
+    given = add_labels(model, new, data=shop.train, config=IncrementalConfig(per_cluster=10_000))
     more = Dataset(
         Y=sp.csr_array(sp.vstack([shop.train.Y, sp.csr_array((len(new[0].examples), len(shop.old)))]).tocsr()),
         labels=shop.old,
@@ -167,7 +167,7 @@ def test_many_examples_count_as_twenty_against_a_sample(shop):
     ranker = RankerConfig(tolerance=1e-4, max_sweeps=20_000, threshold=0.0, half_precision=False)
     model = LinearTree(LinearTreeConfig(index=IndexConfig(method="none"), ranker=ranker, threads=1))
     model.fit(shop.train.texts, shop.train.Y, label_names=shop.old)
-    kept = keep_documents(model, shop.train, config=GrowingConfig(per_cluster=150))
+    kept = keep_documents(model, shop.train, config=IncrementalConfig(per_cluster=150))
     (new,) = shop.new(60, shop.hidden[:1])
     n_examples = len(new.examples) + 1  # and the text
     assert n_examples > 30
@@ -296,7 +296,7 @@ def test_wrong_requests_are_refused(fitted, shop):
     with pytest.raises(DataError, match="knows no word of the examples of 'red mirror'"):
         add_labels(model, [NewLabel("red mirror", None, ["xyzzy"])], data=shop.train)
     with pytest.raises(UsageError, match="per_cluster is 0"):
-        keep_documents(model, shop.train, config=GrowingConfig(per_cluster=0))
+        keep_documents(model, shop.train, config=IncrementalConfig(per_cluster=0))
     with pytest.raises(UsageError, match="has no label 'nobody'"):
         remove_labels(model, [shop.old[0], "nobody"])
     with pytest.raises(UsageError, match="keeps all its labels if none is named"):

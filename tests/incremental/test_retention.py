@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from labelwise import keep_documents, load_model
-from labelwise.config import GrowingConfig
+from labelwise.config import IncrementalConfig
 from labelwise.errors import StorageError
 from labelwise.incremental.adapters import adapter_of
 from labelwise.incremental.retention import remember
@@ -14,7 +14,7 @@ from tests.incremental.test_grow import members
 
 @pytest.mark.parametrize("name", KINDS)
 def test_every_cluster_has_its_documents(name, fitted, shop, tmp_path):
-    config = GrowingConfig(per_cluster=6)
+    config = IncrementalConfig(per_cluster=6)
     kept = keep_documents(fitted(name), shop.train, config=config)
     kept.save(tmp_path / "kept")
     for member, loaded in zip(members(kept), members(load_model(tmp_path / "kept")), strict=True):
@@ -49,7 +49,8 @@ def test_every_cluster_has_its_documents(name, fitted, shop, tmp_path):
 def test_the_same_seed_draws_the_same_documents(fitted, shop):
     kind = adapter_of(fitted("three-trees"))
     first, again, other = (
-        remember(kind, shop.train, GrowingConfig(per_cluster=3, seed=seed)).features().toarray() for seed in (0, 0, 1)
+        remember(kind, shop.train, IncrementalConfig(per_cluster=3, seed=seed)).features().toarray()
+        for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first, again)
     assert first.shape != other.shape or (first != other).any()

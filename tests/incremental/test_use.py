@@ -40,7 +40,7 @@ def test_labels_are_added_again_and_again(fitted, shop):
 def test_models_that_have_grown_alike_make_an_ensemble(fitted, shop):
     new = shop.new(2)
     models = [add_labels(fitted(name), new, data=shop.train) for name in ("one-tree", "hybrid")]
-    both = Ensemble.of(models, EnsembleConfig(combine="average", over="scores", threads=1))
+    both = Ensemble.of(models, EnsembleConfig(rule="average", combine_on="scores", threads=1))
     assert both.labels_ == models[0].labels_
     assert both.predict(shop.test.texts[:3])[0]
 

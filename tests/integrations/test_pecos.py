@@ -81,7 +81,7 @@ def close(model, X, expected):
 def test_scores_are_those_of_the_folder(tmp_path, X, post, bias):
     levels = write_model(tmp_path, bias=bias, beam=2, post=post)
     model = load_xr_linear(tmp_path)
-    assert (model.config.beam, model.config.combine) == (2, post)
+    assert (model.config.beam, model.config.score_transform) == (2, post)
     close(model, X, by_hand(X.toarray(), levels, PARENTS, TRANSFORMS[post], bias, beam=2))
 
 

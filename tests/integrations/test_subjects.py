@@ -122,8 +122,8 @@ def test_share_limit_and_threads():
 def test_scores_lie_between_0_and_1_and_blank_texts_have_none():
     pairs = [("a white cat", ["u:cat"]), ("a black dog", ["u:dog"]), ("cat and dog", ["u:cat", "u:dog"])] * 8
     train = SubjectTexts(*map(list, zip(*pairs, strict=True))).dataset(VOCABULARY, "en")
-    for combine in ("l3-hinge", "ranker-only"):
-        model = fit(LinearTreeConfig(combine=combine), train, hold_out=0.1)
+    for score_transform in ("l3-hinge", "ranker-only"):
+        model = fit(LinearTreeConfig(score_transform=score_transform), train, hold_out=0.1)
         assert isinstance(model, LinearTree)
         assert model.calibrator_ is None
         scores = scored(model, ["the dog", "", "the cat"], 1)

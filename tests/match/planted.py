@@ -65,7 +65,7 @@ def settings(**changes):
         "learning_rate": 2e-3,
         "head_learning_rate": 2e-2,
         "dropout": 0.0,
-        "start": "zero",
+        "init": "zero",
         "linear_term": False,
         "device": "cpu",
         "precision": "fp32",

@@ -61,7 +61,7 @@ def test_before_training_the_scores_are_those_of_the_linear_model(bert, monkeypa
     documents = documents_of(encoder, texts)
     monkeypatch.setattr(matcher_module, "train", lambda network, *args, **options: network.eval() and None)
     for dense_weight in (1.0, 3.0):
-        config = settings(start="linear", linear_term=True, dense_weight=dense_weight)
+        config = settings(init="linear", linear_term=True, dense_weight=dense_weight)
         matcher = FineTunedMatcher(config, RankerConfig(threshold=0.0)).fit(encoder, documents, M, threads=1)
         dense = unit_rows(encoder.embed(documents.tokens)) * np.float32(dense_weight)
         from labelwise.match.linear import LinearMatcher
@@ -123,7 +123,7 @@ def test_16_bits_are_used_for_matching_and_kept_out_of_what_is_saved(bert, tmp_p
 def test_activations_computed_again_learn_the_same(bert):
     scores = []
     for again in (False, True):
-        matcher, documents, _ = fitted(bert, epochs=1.0, checkpoint_activations=again)
+        matcher, documents, _ = fitted(bert, epochs=1.0, gradient_checkpointing=again)
         assert not matcher.network_.model.is_gradient_checkpointing
         scores.append(all_scores(matcher, documents))
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-4)
@@ -147,7 +147,7 @@ def test_activations_computed_again_learn_the_same(bert):
         ({"dense_weight": 0.0}, "matcher.dense_weight is 0.0; it must be above 0"),
         ({"loss": "l2"}, "unknown matcher.loss 'l2'; there are: squared-hinge, hinge, bce"),
         ({"precision": "fp8"}, "unknown matcher.precision 'fp8'; there are: auto, fp32, bf16, fp16"),
-        ({"start": "random"}, "unknown matcher.start 'random'; there are: linear, zero"),
+        ({"init": "random"}, "unknown matcher.start 'random'; there are: linear, zero"),
     ],
 )
 def test_wrong_settings_are_refused_in_one_sentence(bert, changes, sentence):

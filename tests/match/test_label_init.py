@@ -30,7 +30,7 @@ def trained(bert):
     more, truth = planted(48, seed=1)
     judge = documents_of(encoder, more), side_by_side([paired(truth), truth])
     matcher = FineTunedMatcher(
-        settings(epochs=10.0, start="linear", linear_term=True, learn_labels=True), RankerConfig(threshold=0.0)
+        settings(epochs=10.0, init="linear", linear_term=True, learn_labels=True), RankerConfig(threshold=0.0)
     )
     matcher.fit(encoder, documents, paired(Y), Y=Y, validation=judge, threads=1)
     return matcher, documents, judge
@@ -135,7 +135,7 @@ def test_labels_without_documents_get_a_clear_no():
     ("changes", "given", "message"),
     [
         ({}, False, "no labels are given"),
-        ({"most_clusters": 5}, True, "6 labels and 3 clusters are more than most_clusters"),
+        ({"max_clusters_per_step": 5}, True, "6 labels and 3 clusters are more than max_clusters_per_step"),
     ],
 )
 def test_what_cannot_be_learnt(bert, changes, given, message):

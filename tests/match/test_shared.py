@@ -22,7 +22,7 @@ def trained(bert):
     documents = documents_of(encoder, texts)
     more, truth = planted(32, seed=1)
     judge = (documents_of(encoder, more), side_by_side(two_trees(truth)))
-    matcher = FineTunedMatcher(settings(epochs=8.0, start="linear", linear_term=True), RankerConfig(threshold=0.0))
+    matcher = FineTunedMatcher(settings(epochs=8.0, init="linear", linear_term=True), RankerConfig(threshold=0.0))
     trees = two_trees(M)
     groups = [tree.shape[1] for tree in trees]
     matcher.fit(encoder, documents, side_by_side(trees), groups=groups, validation=judge, threads=1)

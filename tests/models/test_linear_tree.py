@@ -12,14 +12,14 @@ from labelwise.models.linear_tree import LinearTree
 LOGISTIC = RankerConfig(loss="logistic")
 CONFIGS = {
     "default": LinearTreeConfig(),
-    "one-level": LinearTreeConfig(index=IndexConfig(method="none"), combine="ranker-only"),
+    "one-level": LinearTreeConfig(index=IndexConfig(method="none"), score_transform="ranker-only"),
     "three-trees": LinearTreeConfig(index=IndexConfig(n_clusters=4), n_trees=3, beam=2),
     "both-negatives": LinearTreeConfig(
-        index=IndexConfig(n_clusters=4), ranker=RankerConfig(negatives="both", max_weights=20), beam=2
+        index=IndexConfig(n_clusters=4), ranker=RankerConfig(negatives="tfn+man", max_weights=20), beam=2
     ),
-    "matcher-negatives": LinearTreeConfig(index=IndexConfig(n_clusters=4), ranker=RankerConfig(negatives="matcher")),
-    "logistic": LinearTreeConfig(matcher=LOGISTIC, ranker=LOGISTIC, combine="sigmoid"),
-    "neighbours": LinearTreeConfig(matching="neighbours", neighbours=6, combine="sigmoid"),
+    "matcher-negatives": LinearTreeConfig(index=IndexConfig(n_clusters=4), ranker=RankerConfig(negatives="man")),
+    "logistic": LinearTreeConfig(matcher=LOGISTIC, ranker=LOGISTIC, score_transform="sigmoid"),
+    "neighbours": LinearTreeConfig(matching="neighbours", neighbours=6, score_transform="sigmoid"),
     "kmeans": LinearTreeConfig(index=IndexConfig(method="kmeans", max_leaf=3, branching=3)),
     "hinge-32-bit": LinearTreeConfig(
         index=IndexConfig(n_clusters=4, branching=2), ranker=RankerConfig(loss="hinge", half_precision=False)
@@ -120,7 +120,7 @@ def test_top_k_is_obeyed_and_scores_descend(fitted, top_k):
         scores = [score for _, score in suggestions]
         assert scores == sorted(scores, reverse=True)
         assert np.isfinite(scores).all()
-        if fitted.config.combine != "ranker-only":
+        if fitted.config.score_transform != "ranker-only":
             assert 0 <= scores[-1] <= scores[0] <= 1
 
 
@@ -248,7 +248,7 @@ def test_a_run_directory_keeps_the_stages(config, fitted, tmp_path):
         assert_same(model.predict(TEST_TEXTS), fitted.predict(TEST_TEXTS))
     _, stages = fit(LinearTreeConfig(**{**vars(config), "threads": 2}))
     assert all(found for _, found in stages)
-    if config.combine == "ranker-only" or config.matching == "neighbours":  # of which there cannot be several
+    if config.score_transform == "ranker-only" or config.matching == "neighbours":  # of which there cannot be several
         with pytest.raises(UsageError, match=r"several trees cannot be averaged|n_trees is 4, but trees only differ"):
             fit(LinearTreeConfig(**{**vars(config), "n_trees": 4}))
         return

@@ -122,7 +122,7 @@ def test_negatives_are_the_documents_that_have_the_label_among_their_nearest(dat
 def test_the_score_is_the_models_times_the_centroids(data, tmp_path):
     X, Y = data
     exact = RankerConfig(half_precision=False)
-    config = LinearTreeConfig(matching="neighbours", neighbours=5, combine="sigmoid", ranker=exact)
+    config = LinearTreeConfig(matching="neighbours", neighbours=5, score_transform="sigmoid", ranker=exact)
     tree = Tree((np.array([0, 0, 0]), np.arange(14) % 3))
     trained = train_tree(Features.of(X), Y, tree, config)
     found = trained.search(X.shape[1], config).top(Features.of(X), beam=1, top_k=14).toarray()

@@ -8,9 +8,9 @@ import scipy.sparse as sp
 
 from labelwise.config import RankerConfig
 from labelwise.errors import StorageError, UsageError
-from labelwise.rank.ranker import COMBINES, SHARES, Inputs, Ranker, choose_ranker
+from labelwise.rank.ranker import SCORE_TRANSFORMS, SHARES, Inputs, Ranker, choose_ranker
 
-CONFIG = RankerConfig(threshold=0.0, half_precision=False, negatives="both")
+CONFIG = RankerConfig(threshold=0.0, half_precision=False, negatives="tfn+man")
 CLUSTERS = np.array([0, 1, 2, 0, 1, 2, 0, 1], np.int32)
 N_LABELS, N_CLUSTERS = len(CLUSTERS), 3
 
@@ -56,20 +56,24 @@ def label_scores(ranker, inputs):
     return scores + inputs.X.toarray() @ W
 
 
-def factor(scores, combine):
-    if combine == "sigmoid":
+def factor(scores, score_transform):
+    if score_transform == "sigmoid":
         return 1 / (1 + np.exp(-scores))
-    return np.exp(-(np.maximum(0, 1 - scores) ** int(combine[1])))
+    return np.exp(-(np.maximum(0, 1 - scores) ** int(score_transform[1])))
 
 
-@pytest.mark.parametrize(("combine", "matcher_weight"), [*COMBINES, ("l1-hinge", 1.0)])
-def test_scores_are_those_worked_by_hand(data, combine, matcher_weight):
+@pytest.mark.parametrize(("combine", "matcher_weight"), [*SCORE_TRANSFORMS, ("l1-hinge", 1.0)])
+def test_scores_are_those_worked_by_hand(data, score_transform, matcher_weight):
     inputs, Y, M = data
     ranker = Ranker.fit(
-        inputs, Y, M, CLUSTERS, CONFIG, dense_weight=2.0, combine=combine, matcher_weight=matcher_weight
+        inputs, Y, M, CLUSTERS, CONFIG, dense_weight=2.0, score_transform=score_transform, matcher_weight=matcher_weight
     )
     h, g = label_scores(ranker, inputs), inputs.found.toarray()[:, CLUSTERS]
-    expected = h if combine == "ranker-only" else factor(g, combine) ** matcher_weight * factor(h, combine)
+    expected = (
+        h
+        if score_transform == "ranker-only"
+        else factor(g, score_transform) ** matcher_weight * factor(h, score_transform)
+    )
     found = ranker.top(inputs, N_LABELS)
     there = inputs.found.toarray()[:, CLUSTERS] != 0  # labels of clusters that were not found are not ranked
     assert (np.diff(found.indptr) == there.sum(1)).all()
@@ -90,7 +94,9 @@ def test_scores_are_those_worked_by_hand(data, combine, matcher_weight):
 def test_fit_top_save_load_with_any_features(data, tmp_path, kind):
     inputs, Y, M = data
     inputs = Inputs(None if kind == "neural" else inputs.X, None if kind == "tfidf" else inputs.E, inputs.found)
-    ranker = Ranker.fit(inputs, Y, M, CLUSTERS, CONFIG, dense_weight=0.5, combine="l2-hinge", matcher_weight=0.3)
+    ranker = Ranker.fit(
+        inputs, Y, M, CLUSTERS, CONFIG, dense_weight=0.5, score_transform="l2-hinge", matcher_weight=0.3
+    )
     found = ranker.top(inputs, 3)
     right = Y.toarray()[np.repeat(np.arange(120), 3), found.indices].mean()
     assert right > 0.45  # a quarter by lot
@@ -136,8 +142,8 @@ def test_labels_of_the_network_join_models_of_tfidf(data, tmp_path):
     rng = np.random.default_rng(3)
     weight, bias = rng.normal(size=(N_LABELS, 6)).astype(np.float32), rng.normal(size=N_LABELS).astype(np.float32)
     plain = Inputs(inputs.X, None, inputs.found)
-    config = RankerConfig(threshold=0.0, half_precision=False, negatives="both", bias=2.0)
-    ranker = Ranker.fit(plain, Y, M, CLUSTERS, config, combine="ranker-only", threads=1)
+    config = RankerConfig(threshold=0.0, half_precision=False, negatives="tfn+man", bias=2.0)
+    ranker = Ranker.fit(plain, Y, M, CLUSTERS, config, score_transform="ranker-only", threads=1)
     expected = 0.7 * label_scores(ranker, plain) + 0.3 * (inputs.E @ weight.T + bias)
     joined = ranker.with_labels(weight, bias, 0.3)
     np.testing.assert_allclose(label_scores(joined, inputs), expected, atol=1e-5)
@@ -167,7 +173,7 @@ def test_the_better_share_of_the_networks_labels_is_chosen(data, network_knows):
         CLUSTERS,
         CONFIG,
         weights=[0.5, 1.0, 2.0],
-        combines=[("ranker-only", 1.0), ("l3-hinge", 1.0)],
+        score_transforms=[("ranker-only", 1.0), ("l3-hinge", 1.0)],
         labels=(weight, bias),
         threads=1,
     )
@@ -198,23 +204,23 @@ def planted_choice(*, matcher_knows):
 def test_the_better_combination_is_chosen(matcher_knows):
     inputs, Y, M, clusters = planted_choice(matcher_knows=matcher_knows)
     learn, judge = np.arange(100), np.arange(100, 160)
-    combines = [("ranker-only", 1.0), ("l3-hinge", 1.0)]
+    score_transforms = [("ranker-only", 1.0), ("l3-hinge", 1.0)]
     ranker, final, trials = choose_ranker(
         (inputs.take(learn), Y[learn], M[learn]),
         (inputs.take(judge), Y[judge]),
         clusters,
         CONFIG,
         weights=[1.0],
-        combines=combines if matcher_knows else combines[::-1],
+        score_transforms=score_transforms if matcher_knows else score_transforms[::-1],
     )
-    assert ranker.combine == ("l3-hinge" if matcher_knows else "ranker-only")
+    assert ranker.score_transform == ("l3-hinge" if matcher_knows else "ranker-only")
     assert [trial["combine"] for trial in trials] == [
-        name for name, _ in (combines if matcher_knows else combines[::-1])
+        name for name, _ in (score_transforms if matcher_knows else score_transforms[::-1])
     ]
     means = {trial["combine"]: np.mean(trial["precisions"]) for trial in trials}
-    assert means[ranker.combine] == max(means.values()) > min(means.values())
+    assert means[ranker.score_transform] == max(means.values()) > min(means.values())
     np.testing.assert_array_equal(final.level.dense, ranker.level.dense)  # nothing comes later: the same ranker
-    assert final.combine == ranker.combine
+    assert final.score_transform == ranker.score_transform
 
 
 def test_the_better_weight_of_the_embedding_is_chosen():
@@ -228,7 +234,7 @@ def test_the_better_weight_of_the_embedding_is_chosen():
             clusters,
             CONFIG,
             weights=weights,
-            combines=[("l3-hinge", 1.0), ("l3-hinge", 0.3)],
+            score_transforms=[("l3-hinge", 1.0), ("l3-hinge", 0.3)],
             on_event=lambda *event, events=events: events.append(event),
         )
         assert ranker.dense_weight == final.dense_weight == expected
@@ -243,7 +249,7 @@ def test_where_there_is_one_kind_of_features_no_weight_is_chosen(data):
     inputs, Y, M = data
     alone = Inputs(inputs.X, None, inputs.found)
     ranker, final, trials = choose_ranker(
-        (alone, Y, M), (alone, Y), CLUSTERS, CONFIG, weights=(0.5, 1.0, 2.0), combines=COMBINES[:2]
+        (alone, Y, M), (alone, Y), CLUSTERS, CONFIG, weights=(0.5, 1.0, 2.0), score_transforms=SCORE_TRANSFORMS[:2]
     )
     assert ranker.dense_weight == final.dense_weight == 1
     assert len(trials) == 2
@@ -257,11 +263,11 @@ def test_held_out_documents_are_learnt_from_in_the_end(data, negatives):
     config = RankerConfig(**settings, matcher_sweeps=3000, negatives=negatives)
     held = np.array([3, 40, 41, 77, 118])
     rest = np.setdiff1d(np.arange(len(M.indptr) - 1), held)
-    options = {"weights": [2.0], "combines": COMBINES[1:3], "later": held}
+    options = {"weights": [2.0], "combines": SCORE_TRANSFORMS[1:3], "later": held}
     judged, final, _ = choose_ranker((inputs, Y, M), (inputs.take(held), Y[held]), CLUSTERS, config, **options)
-    about = {"dense_weight": 2.0, "combine": judged.combine, "matcher_weight": judged.matcher_weight}
+    about = {"dense_weight": 2.0, "combine": judged.score_transform, "matcher_weight": judged.matcher_weight}
     for found, rows in ((judged, rest), (final, np.arange(len(held) + len(rest)))):
         alone = Ranker.fit(inputs.take(rows), Y[rows], M[rows], CLUSTERS, config, **about)
         np.testing.assert_allclose(label_scores(found, inputs), label_scores(alone, inputs), atol=2e-3)
-        assert (found.combine, found.matcher_weight) == (alone.combine, alone.matcher_weight)
+        assert (found.score_transform, found.matcher_weight) == (alone.score_transform, alone.matcher_weight)
     assert np.abs(label_scores(judged, inputs) - label_scores(final, inputs)).max() > 0.05

@@ -52,7 +52,7 @@ def problem(seed, *, depth=None, n_docs=None, half=False):
     st.booleans(),
     st.booleans(),
 )
-def test_the_best_leaves_are_those_of_a_plain_search(seed, combine, beam, top_k, half, read_only):
+def test_the_best_leaves_are_those_of_a_plain_search(seed, score_transform, beam, top_k, half, read_only):
     tree, levels, X = problem(seed, half=half)
     if read_only:
         for level in levels:
@@ -61,7 +61,9 @@ def test_the_best_leaves_are_those_of_a_plain_search(seed, combine, beam, top_k,
         for array in (X.indptr, X.indices, X.data):
             array.flags.writeable = False
     n_leaves = len(tree[-1][1])
-    found = BeamSearch(levels, n_features=X.shape[1], combine=combine).top(Features.of(X), beam=beam, top_k=top_k)
+    found = BeamSearch(levels, n_features=X.shape[1], score_transform=score_transform).top(
+        Features.of(X), beam=beam, top_k=top_k
+    )
     assert found.shape == (X.shape[0], n_leaves)
     assert found.dtype == np.float32
     assert found.has_canonical_format
@@ -69,8 +71,8 @@ def test_the_best_leaves_are_those_of_a_plain_search(seed, combine, beam, top_k,
     for i, x in enumerate(dense):
         row = found[[i]]
         assert row.nnz <= min(top_k, n_leaves)
-        everything = dict(reference.search(tree, x, beam, n_leaves, combine))
-        wanted = reference.search(tree, x, beam, top_k, combine)
+        everything = dict(reference.search(tree, x, beam, n_leaves, score_transform))
+        wanted = reference.search(tree, x, beam, top_k, score_transform)
         assert row.nnz == len(wanted)
         ours = np.sort(row.data)[::-1]
         np.testing.assert_allclose(ours, [score for _, score in wanted], rtol=1e-4, atol=1e-7)
@@ -82,7 +84,7 @@ def test_the_best_leaves_are_those_of_a_plain_search(seed, combine, beam, top_k,
 def plain_hinge(seed):
     """A problem whose scores are exact in float32: sums of eighths, no transform but the last level's own score."""
     tree, levels, X = problem(seed, depth=1, n_docs=5)
-    return tree, BeamSearch(levels, n_features=X.shape[1], combine="ranker-only"), X
+    return tree, BeamSearch(levels, n_features=X.shape[1], score_transform="ranker-only"), X
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -122,9 +124,9 @@ def same(a, b):
 
 @pytest.mark.parametrize("combine", COMBINE)
 @pytest.mark.parametrize("half", [False, True])
-def test_batches_threads_and_single_documents_agree(combine, half, monkeypatch):
+def test_batches_threads_and_single_documents_agree(score_transform, half, monkeypatch):
     _, levels, X = problem(11, depth=3, n_docs=40, half=half)
-    search = BeamSearch(levels, n_features=X.shape[1], combine=combine)
+    search = BeamSearch(levels, n_features=X.shape[1], score_transform=score_transform)
     whole = search.top(Features.of(X), beam=4, top_k=5, threads=1)
     for i in range(0, 40, 7):
         same(search.top(Features.of(X[[i]]), beam=4, top_k=5), whole[[i]])
@@ -149,28 +151,34 @@ def test_scores_by_hand():
     labels = level_of(np.array([[0, 2, 0], [1, 0, -1]], np.float32), np.array([0, 0, 1]))
     documents = Features.of(sp.csr_array(np.array([[0], [1]], np.float32)))
     gap = {"l1-hinge": 1, "l2-hinge": 2, "l3-hinge": 3, "l4-hinge": 4}
-    for combine, p in gap.items():
-        found = BeamSearch([above, labels], n_features=1, combine=combine).top(documents, beam=2, top_k=3).toarray()
+    for score_transform, p in gap.items():
+        found = (
+            BeamSearch([above, labels], n_features=1, score_transform=score_transform)
+            .top(documents, beam=2, top_k=3)
+            .toarray()
+        )
         first = np.exp(-(0.5**p))
         wanted = [[first, first * np.exp(-1), np.exp(-(2**p))], [first, first, np.exp(-(2**p))]]
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
-    found = BeamSearch([above, labels], n_features=1, combine="sigmoid").top(documents, beam=2, top_k=3).toarray()
+    found = (
+        BeamSearch([above, labels], n_features=1, score_transform="sigmoid").top(documents, beam=2, top_k=3).toarray()
+    )
     sigmoid = [1 / (1 + np.exp(-score)) for score in (0.5, 1, 0, -1)]
     np.testing.assert_allclose(
         found[0], [sigmoid[0] * sigmoid[1], sigmoid[0] * sigmoid[2], sigmoid[1] * sigmoid[3]], rtol=1e-5
     )
-    found = BeamSearch([above, labels], n_features=1, combine="ranker-only").top(documents, beam=2, top_k=3)
+    found = BeamSearch([above, labels], n_features=1, score_transform="ranker-only").top(documents, beam=2, top_k=3)
     assert found.toarray().tolist() == [[1, 0, -1], [1, 2, -1]]
     assert found.nnz == 6  # a score of 0 is a score
-    found = BeamSearch([above, labels], n_features=1, combine="ranker-only").top(documents, beam=1, top_k=3)
+    found = BeamSearch([above, labels], n_features=1, score_transform="ranker-only").top(documents, beam=1, top_k=3)
     assert found.indices.tolist() == [2, 2]  # the better cluster's only label
 
 
 def test_very_low_scores_are_no_nan():
     level = level_of(np.array([[0, 0, 0], [-1e4, -50, 200]], np.float32), np.array([0, 0, 0]))
     documents = Features.of(sp.csr_array((1, 1), dtype=np.float32))
-    for combine in COMBINE:
-        found = BeamSearch([level], n_features=1, combine=combine).top(documents, beam=1, top_k=3)
+    for score_transform in COMBINE:
+        found = BeamSearch([level], n_features=1, score_transform=score_transform).top(documents, beam=1, top_k=3)
         assert np.isfinite(found.data).all()
         assert found.indices.tolist() == [0, 1, 2]
         assert found.data.argmax() == 2
@@ -212,7 +220,7 @@ def test_progress_is_told():
 def test_what_makes_no_sense_is_refused():
     _, levels, X = problem(11, depth=2, n_docs=1)
     with pytest.raises(UsageError, match="unknown combine 'mean'; there are: l1-hinge"):
-        BeamSearch(levels, n_features=X.shape[1], combine="mean")
+        BeamSearch(levels, n_features=X.shape[1], score_transform="mean")
     search = BeamSearch(levels, n_features=X.shape[1])
     for beam, top_k in ((0, 1), (1, 0)):
         with pytest.raises(UsageError, match=f"beam is {beam} and top_k is {top_k}"):
@@ -229,18 +237,20 @@ def test_levels_without_a_single_weight():
 
 
 @pytest.mark.parametrize("combine", COMBINE)
-def test_a_search_may_begin_at_a_shortlist(combine):
+def test_a_search_may_begin_at_a_shortlist(score_transform):
     """The nodes of the first level, found and scored elsewhere, lead to the leaves that a whole search finds."""
     tree, levels, X = problem(11, depth=2, n_docs=9)
-    whole = BeamSearch(levels, n_features=X.shape[1], combine=combine).top(Features.of(X), beam=3, top_k=5)
+    whole = BeamSearch(levels, n_features=X.shape[1], score_transform=score_transform).top(
+        Features.of(X), beam=3, top_k=5
+    )
     raw = np.hstack((X.toarray(), np.ones((9, 1)))) @ tree[0][0]
     kept = np.argsort(-raw, kind="stable", axis=1)[:, :3]
     found = sp.csr_array(raw.shape, dtype=np.float32).tolil()
     for i, nodes in enumerate(kept):
         for node in nodes:
             found[i, node] = raw[i, node] if raw[i, node] else 1e-30  # a score of 0 is a score
-    start = Shortlist.of(sp.csr_array(found.tocsr()), combine)
-    ranker = BeamSearch(levels[1:], n_features=X.shape[1], combine=combine)
+    start = Shortlist.of(sp.csr_array(found.tocsr()), score_transform)
+    ranker = BeamSearch(levels[1:], n_features=X.shape[1], score_transform=score_transform)
     got = ranker.top(Features.of(X), beam=1, top_k=5, start=start)
     np.testing.assert_array_equal(got.indices, whole.indices)
     np.testing.assert_allclose(got.data, whole.data, rtol=1e-5)

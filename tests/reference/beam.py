@@ -3,17 +3,17 @@
 import numpy as np
 
 
-def transform(scores, combine, last):
+def transform(scores, score_transform, last):
     """Logarithms of what a level gives; the label's own score for "ranker-only"."""
-    if combine == "ranker-only" and last:
+    if score_transform == "ranker-only" and last:
         return scores
-    if combine == "sigmoid":
+    if score_transform == "sigmoid":
         return -np.logaddexp(0, -scores)
-    power = 3 if combine == "ranker-only" else int(combine[1])
+    power = 3 if score_transform == "ranker-only" else int(score_transform[1])
     return -(np.maximum(0, 1 - scores) ** power)
 
 
-def search(levels, x, beam, top_k, combine):
+def search(levels, x, beam, top_k, score_transform):
     """[(leaf, score)], best first; equal scores go to the lower id.
 
     Parameters
@@ -27,7 +27,7 @@ def search(levels, x, beam, top_k, combine):
         found = []
         for parent, above in nodes:
             for child in np.flatnonzero(parents == parent):
-                own = float(transform(x @ W[:, child], combine, last))
-                found.append((int(child), own if combine == "ranker-only" and last else above + own))
+                own = float(transform(x @ W[:, child], score_transform, last))
+                found.append((int(child), own if score_transform == "ranker-only" and last else above + own))
         nodes = sorted(found, key=lambda pair: (-pair[1], pair[0]))[: top_k if last else beam]
-    return [(leaf, score if combine == "ranker-only" else float(np.exp(score))) for leaf, score in nodes]
+    return [(leaf, score if score_transform == "ranker-only" else float(np.exp(score))) for leaf, score in nodes]

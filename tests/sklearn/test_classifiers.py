@@ -158,8 +158,12 @@ def test_pickles_clones_and_folders(kind, tmp_path):
 
 
 def test_an_ensemble_is_that_of_labelwise():
-    estimator = EnsembleClassifier(["default", LinearTreeConfig(beam=2)], combine="average", hold_out=0.0).fit(TEXTS, Y)
-    config = EnsembleConfig(members=(LinearTreeConfig(), LinearTreeConfig(beam=2)), combine="average", hold_out=0.0)
+    estimator = EnsembleClassifier(["default", LinearTreeConfig(beam=2)], score_transform="average", hold_out=0.0).fit(
+        TEXTS, Y
+    )
+    config = EnsembleConfig(
+        members=(LinearTreeConfig(), LinearTreeConfig(beam=2)), score_transform="average", hold_out=0.0
+    )
     model = Ensemble(config).fit(TEXTS, sp.csr_array(Y.astype(np.float32)))
     np.testing.assert_array_equal(estimator.predict_proba(TEXTS), model.predict(TEXTS, top_k=4).matrix.toarray())
 

@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
-from labelwise.config import GrowingConfig
+from labelwise.config import IncrementalConfig
 from labelwise.data import Format, ReadOptions, load_dataset
 from labelwise.errors import UsageError
 from labelwise.incremental import add_labels, added_labels, read_new_labels, remove_labels, update
@@ -68,7 +68,7 @@ class AddLabels(Growing):
     """The split of --data, where it is a folder of splits."""
     format: Format | None = None
     """The format of --data; found by looking if not given."""
-    growing: GrowingConfig = field(default_factory=GrowingConfig)
+    growing: IncrementalConfig = field(default_factory=IncrementalConfig)
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self, out: Console, show: Show) -> None:

@@ -14,7 +14,7 @@ from tyro.conf import Positional, arg
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.cli.train_members import LINEAR_ONLY, NEURAL_ONLY, asked_for, ensemble_of, plan
-from labelwise.config import LinearTreeConfig, Rule, XTransformerConfig
+from labelwise.config import LinearTreeConfig, Negatives, Rule, XTransformerConfig
 from labelwise.config.presets import Config, changed
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset
 from labelwise.data.detect import open_source
@@ -56,7 +56,7 @@ class Train(Command):
         str | None, arg(metavar="pifa-tfidf|pifa-neural|text-emb,…", help_behavior_hint=AS_PRESET)
     ] = None
     """What labels are clustered by: the tf-idf of their documents, the embeddings of those, or their own text's."""
-    combine: Annotated[Rule | None, arg(help_behavior_hint="(default: chosen on validation documents)")] = None
+    rule: Annotated[Rule | None, arg(help_behavior_hint="(default: chosen on validation documents)")] = None
     """The rule that makes one list of the lists of an ensemble's members."""
     prune: Annotated[float | None, arg(metavar="POINTS", help_behavior_hint="(default: all stay)")] = None
     """Drop members of an ensemble that bring less than so many points of the mean of P@1, P@3 and P@5."""
@@ -81,7 +81,7 @@ class Train(Command):
     """Trees that are averaged."""
     beam: Annotated[int | None, arg(help_behavior_hint=AS_PRESET)] = None
     """Nodes kept at each level when predicting."""
-    negatives: Annotated[Literal["teacher", "matcher", "both"] | None, arg(help_behavior_hint=AS_PRESET)] = None
+    negatives: Annotated[Negatives | None, arg(help_behavior_hint=AS_PRESET)] = None
     """Whose documents are the labels' negatives: the true clusters', the clusters' that the matcher finds, or both."""
     seed: Annotated[int | None, arg(help_behavior_hint=AS_PRESET)] = None
     """Where all chance begins."""

@@ -8,8 +8,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labelwise.config import EnsembleConfig, LinearTreeConfig, XTransformerConfig
-from labelwise.config.presets import AUTO, Config, load_preset
+from labelwise.config import EnsembleConfig, HoldoutConfig, LinearTreeConfig, XTransformerConfig
+from labelwise.config.presets import AUTO, Config, changed, load_preset
 from labelwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LINEAR_ONLY = ("n_trees", "tune")
 NEURAL_ONLY = ("encoder", "max_length", "label_embedding", "epochs", "learn_labels", "device", "hold_out")
 """Options that only one kind of model has."""
-ENSEMBLE_ONLY = ("combine", "prune", "own_encoders")
+ENSEMBLE_ONLY = ("rule", "prune", "own_encoders")
 
 
 def asked_for(command: Train) -> list[tuple[str, Config]]:
@@ -55,21 +55,17 @@ def asked_for(command: Train) -> list[tuple[str, Config]]:
 def ensemble_of(command: Train, members: list[tuple[str, Config]]) -> EnsembleConfig:
     """These models as one."""
     # The members' probabilities are what is combined, whether the ensemble gives any or not.
-    configs = tuple(
-        replace(config, calibrate=True) if isinstance(config, XTransformerConfig) else config for _, config in members
-    )
-    shares = [config.hold_out for config in configs if isinstance(config, XTransformerConfig)]
-    options: dict[str, Any] = {} if not shares else {"hold_out": shares[0]}
+    configs = tuple(changed(config, {"calibrate": True}, "the settings given") for _, config in members)
+    share = {} if command.hold_out is None else {"share": command.hold_out}
+    holdout = HoldoutConfig(calibrate=command.calibrate, learn_validation=command.learn_validation, **share)
     return EnsembleConfig(
         members=configs,
-        combine=command.combine,
+        rule=command.rule,
         prune=command.prune,
         share_encoder=not command.own_encoders,
-        calibrate=command.calibrate,
-        learn_validation=command.learn_validation,
+        holdout=holdout,
         seed=command.seed or 0,
         threads=command.threads,
-        **options,
     )
 
 

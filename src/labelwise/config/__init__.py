@@ -1,27 +1,40 @@
-"""Settings: one frozen dataclass per stage. A default lives here, once."""
+"""Settings: one frozen dataclass per stage, which checks itself. A default lives here, once.
 
+The string under a field is its documentation. A field with `compare=False` (threads, say) cannot change a result, so it
+is no part of a stage's identity.
+"""
+
+from labelwise.config.features import EncoderConfig, TfidfConfig
+from labelwise.config.holdout import HoldoutConfig
+from labelwise.config.incremental import IncrementalConfig
+from labelwise.config.index import IndexConfig, LabelEmbedding
+from labelwise.config.matcher import MatcherConfig, MatcherLoss
 from labelwise.config.models import (
-    EncoderConfig,
     EnsembleConfig,
-    GrowingConfig,
-    IndexConfig,
     LinearTreeConfig,
-    MatcherConfig,
-    RankerConfig,
+    ModelConfig,
     Rule,
-    TfidfConfig,
+    ScoreSpace,
     XTransformerConfig,
 )
+from labelwise.config.ranker import Negatives, RankerConfig, ScoreTransform
 
 __all__ = [
     "EncoderConfig",
     "EnsembleConfig",
-    "GrowingConfig",
+    "HoldoutConfig",
+    "IncrementalConfig",
     "IndexConfig",
+    "LabelEmbedding",
     "LinearTreeConfig",
     "MatcherConfig",
+    "MatcherLoss",
+    "ModelConfig",
+    "Negatives",
     "RankerConfig",
     "Rule",
+    "ScoreSpace",
+    "ScoreTransform",
     "TfidfConfig",
     "XTransformerConfig",
 ]

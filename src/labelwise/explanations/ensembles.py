@@ -33,7 +33,7 @@ def explain_ensemble(
     model: Ensemble, question: ExplainContext, labels: Sequence[int], top_k: int, ask: Ask
 ) -> list[Explanation]:
     """Explain labels of an `Ensemble`; `ask` explains those of a member."""
-    depth, additive = max(model.config.depth, top_k), model.rule_ != "round_robin"
+    depth, additive = max(model.config.candidates_per_model, top_k), model.rule_ != "round_robin"
     weights = (np.asarray(model.weights_) / np.sum(model.weights_)).tolist()
     lists = Candidates.of([_values(model, member, question, depth) for member in model.members_], depth)
     counts = lists.counts(model.rule_, model.over_)

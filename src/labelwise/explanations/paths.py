@@ -30,11 +30,11 @@ def tree_steps(
     own: ScoreBreakdown,
 ) -> tuple[PathStep, ...]:
     """The nodes above the label, scored, and the label."""
-    tree, combine = trained.tree, config.combine
+    tree, score_transform = trained.tree, config.score_transform
     steps: list[PathStep] = []
     if trained.nearest is not None:
         centroid = PathStep("centroid", label, _cosine(trained.nearest, label, document), None, 1)
-        steps.append(counted(centroid, combine if combine == "ranker-only" else "sigmoid"))
+        steps.append(counted(centroid, score_transform if score_transform == "ranker-only" else "sigmoid"))
     else:
         nodes = tree.path(label)
         for depth in range(1, tree.depth):
@@ -43,8 +43,8 @@ def tree_steps(
                 step = cluster_step(trained.levels[-1], tree, names, label, document, score)
             else:
                 step = PathStep("node", nodes[depth], score, None, _below(tree, depth, nodes[depth]))
-            steps.append(counted(step, combine))
-    return (*steps, counted(label_step(label, own), combine))
+            steps.append(counted(step, score_transform))
+    return (*steps, counted(label_step(label, own), score_transform))
 
 
 def cluster_step(
@@ -61,33 +61,33 @@ def label_step(label: int, own: ScoreBreakdown) -> PathStep:
     return PathStep("label", label, own.score, None, 1)
 
 
-def counted(step: PathStep, combine: str, power: float = 1.0) -> PathStep:
+def counted(step: PathStep, score_transform: str, power: float = 1.0) -> PathStep:
     """The step with its factor."""
-    return replace(step, factor=factor(step.score, combine, power))
+    return replace(step, factor=factor(step.score, score_transform, power))
 
 
-def make_path(steps: tuple[PathStep, ...], combine: str, weight: float, *, listed: bool) -> Path:
+def make_path(steps: tuple[PathStep, ...], score_transform: str, weight: float, *, listed: bool) -> Path:
     """A whole path with its score."""
-    if combine == "ranker-only":
+    if score_transform == "ranker-only":
         return Path(steps, steps[-1].score, weight, listed)
     return Path(steps, math.prod(step.factor or 0.0 for step in steps), weight, listed)
 
 
-def factor(score: float, combine: str, power: float = 1.0) -> float | None:
+def factor(score: float, score_transform: str, power: float = 1.0) -> float | None:
     """What a node counts in the score of a path; None where the label's own score counts alone."""
-    if combine == "ranker-only":
+    if score_transform == "ranker-only":
         return None
-    if combine == "sigmoid":
+    if score_transform == "sigmoid":
         return math.exp(-power * float(np.logaddexp(0, -score)))
-    return math.exp(-power * max(1 - score, 0.0) ** int(combine[1]))
+    return math.exp(-power * max(1 - score, 0.0) ** int(score_transform[1]))
 
 
-def sentence(combine: str, n_trees: int, *, power: float = 1.0, nearest: bool = False) -> str:
+def sentence(score_transform: str, n_trees: int, *, power: float = 1.0, nearest: bool = False) -> str:
     """How the scores along a path become one."""
-    if combine == "ranker-only":
+    if score_transform == "ranker-only":
         where = "labels to look at" if nearest else "clusters"
         return f"the score is the label's own score; the others only choose the {where}"
-    what = "1 / (1 + exp(-s))" if combine == "sigmoid" else f"exp(-max(0, 1 - s)^{combine[1]})"
+    what = "1 / (1 + exp(-s))" if score_transform == "sigmoid" else f"exp(-max(0, 1 - s)^{score_transform[1]})"
     if nearest:
         return f"the score is {what} of the label's own score s, times 1 / (1 + exp(-c)) of the cosine c"
     powered = f", the cluster's to the power of {power:g}" if power != 1 else ""

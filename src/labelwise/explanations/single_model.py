@@ -39,7 +39,7 @@ def explain_tree(model: LinearTree, question: ExplainContext, labels: Sequence[i
                 added[column] += value / len(searches)
             biases.append(own.bias)
             steps = tree_steps(trained, config, model.labels_, label, document, own)
-            paths.append(make_path(steps, config.combine, 1 / len(searches), listed=label in listed.indices))
+            paths.append(make_path(steps, config.score_transform, 1 / len(searches), listed=label in listed.indices))
         explained.append(
             _explanation(
                 model,
@@ -48,7 +48,7 @@ def explain_tree(model: LinearTree, question: ExplainContext, labels: Sequence[i
                 words=question.words(model.tfidf_, added),
                 neural=None,
                 paths=tuple(paths),
-                combine=sentence(config.combine, len(paths), nearest=model.trees_[0].nearest is not None),
+                combine=sentence(config.score_transform, len(paths), nearest=model.trees_[0].nearest is not None),
             )
         )
     return explained
@@ -74,8 +74,8 @@ def explain_transformer(model: XTransformer, question: ExplainContext, labels: S
         cluster = int(tree.clusters[label])
         above = cluster_step(ranker.level, tree, model.labels_, label, document, float(g[cluster]))
         steps = (
-            counted(above, ranker.combine, ranker.matcher_weight),
-            counted(label_step(label, own), ranker.combine),
+            counted(above, ranker.score_transform, ranker.matcher_weight),
+            counted(label_step(label, own), ranker.score_transform),
         )
         explained.append(
             _explanation(
@@ -84,8 +84,8 @@ def explain_transformer(model: XTransformer, question: ExplainContext, labels: S
                 bias=own.bias,
                 words=question.words(model.tfidf_, dict(zip(own.columns.tolist(), own.added.tolist(), strict=True))),
                 neural=neural,
-                paths=(make_path(steps, ranker.combine, 1.0, listed=cluster in beam),),
-                combine=sentence(ranker.combine, 1, power=ranker.matcher_weight),
+                paths=(make_path(steps, ranker.score_transform, 1.0, listed=cluster in beam),),
+                combine=sentence(ranker.score_transform, 1, power=ranker.matcher_weight),
             )
         )
     return explained

@@ -14,7 +14,7 @@ from labelwise.features.vocabulary import Vocabulary, join_letters
 _PATTERNS = {r"(?u)\b\w\w+\b": 2, r"\b\w\w+\b": 2, r"(?u)\b\w+\b": 1, r"\b\w+\b": 1, r"(?u)\w+": 1, r"\w+": 1}
 
 
-def translate(vectorizer: Any, threads: int | None) -> tuple[TfidfConfig, Vocabulary, npt.NDArray[np.float32]]:
+def translate(vectorizer: Any) -> tuple[TfidfConfig, Vocabulary, npt.NDArray[np.float32]]:
     """Configuration, vocabulary and idf weights of a fitted CountVectorizer or TfidfVectorizer."""
     if not hasattr(vectorizer, "vocabulary_"):
         raise UsageError(
@@ -30,7 +30,6 @@ def translate(vectorizer: Any, threads: int | None) -> tuple[TfidfConfig, Vocabu
         use_idf=weighted and bool(vectorizer.use_idf),
         smooth_idf=weighted and bool(vectorizer.smooth_idf),
         norm=vectorizer.norm if weighted else None,
-        threads=threads,
     )
     terms = [""] * len(vectorizer.vocabulary_)
     for term, column in vectorizer.vocabulary_.items():

@@ -50,8 +50,8 @@ class Tfidf:
     idf_: npt.NDArray[np.float32]
     """(n_features,), or empty if the terms are not weighted."""
 
-    def __init__(self, config: TfidfConfig | None = None) -> None:
-        self.config = config or TfidfConfig()
+    def __init__(self, config: TfidfConfig | None = None, *, threads: int | None = None) -> None:
+        self.config, self.threads = config or TfidfConfig(), threads
 
     # ------------------------------------------------------------------ fitting
 
@@ -82,20 +82,20 @@ class Tfidf:
             indptr += starts[at]
             return indptr[1:]
 
-        ends = list(map_in_order(lay_out, range(len(sizes)), self.config.threads))
+        ends = list(map_in_order(lay_out, range(len(sizes)), self.threads))
         return self._matrix(data, indices, np.concatenate([np.zeros(1, np.int64), *ends]), n_docs)
 
     def _fit(
         self, texts: Iterable[str], *, keep: bool, on_event: OnEvent | None
     ) -> tuple[list[_Kept], npt.NDArray[np.int64]]:
         """Count all texts. Returns the counts, if kept, and the column of each number (-1: dropped)."""
-        config = _checked(self.config)
+        config = self.config.validated()
         analyzer, builder = Analyzer(config), VocabularyBuilder()
         kept: list[_Kept] = []
         shelf = SlabAllocator()
         n_docs = 0
         with Task(on_event, "tf-idf") as task:
-            for block in map_in_order(analyzer.count, text_blocks(_checked_texts(texts)), config.threads):
+            for block in map_in_order(analyzer.count, text_blocks(_checked_texts(texts)), self.threads):
                 n_terms = builder.n_terms
                 numbers = builder.number(block.hashes)
                 builder.spell(*analyzer.spell(block, numbers >= n_terms))
@@ -131,8 +131,13 @@ class Tfidf:
 
     # ------------------------------------------------------------------ using
 
-    def transform(self, texts: Iterable[str], *, on_event: OnEvent | None = None) -> Csr:
+    def transform(self, texts: Iterable[str], *, threads: int | None = None, on_event: OnEvent | None = None) -> Csr:
         """Features of texts over the fitted terms; unknown terms are passed over.
+
+        Parameters
+        ----------
+        threads
+            Threads to use; if not given, as many as the constructor was given.
 
         Returns
         -------
@@ -152,7 +157,7 @@ class Tfidf:
 
         parts = []
         with Task(on_event, "tf-idf") as task:
-            for part in map_in_order(rows, text_blocks(_checked_texts(texts)), self.config.threads):
+            for part in map_in_order(rows, text_blocks(_checked_texts(texts)), threads or self.threads):
                 parts.append(part)
                 task.advance(len(part[0]) - 1)
         if len(parts) == 1:
@@ -241,40 +246,10 @@ class Tfidf:
         """A fast twin of a fitted scikit-learn CountVectorizer or TfidfVectorizer, columns in its order."""
         from labelwise.features.sklearn_import import translate
 
-        config, vocabulary, idf = translate(vectorizer, threads)
-        self = cls(config)
+        config, vocabulary, idf = translate(vectorizer)
+        self = cls(config, threads=threads)
         self._learnt(vocabulary, idf)
         return self
-
-
-def _checked(config: TfidfConfig) -> TfidfConfig:
-    n_min, n_max = config.ngram_range
-    if not 1 <= n_min <= n_max:
-        raise UsageError(
-            f"ngram_range is ({n_min}, {n_max}); it must be (shortest, longest) with 1 <= shortest <= longest"
-        )
-    if config.min_token_length < 1:
-        raise UsageError(f"min_token_length is {config.min_token_length}; it must be at least 1")
-    for name in ("min_df", "max_df"):
-        value = getattr(config, name)
-        if value < 0 or (isinstance(value, float) and not value <= 1):
-            raise UsageError(f"{name} is {value}; give a count (an int >= 0) or a share (a float from 0.0 to 1.0)")
-    if config.max_features is not None and config.max_features < 1:
-        raise UsageError(f"max_features is {config.max_features}; it must be at least 1, or None for no limit")
-    if config.opening < 0:
-        raise UsageError(f"opening is {config.opening}; it must be 0 words, for none, or more")
-    if config.opening and config.analyzer != "word":
-        raise UsageError(
-            f"opening={config.opening} counts words, but the analyzer is {config.analyzer}; use the analyzer word, or "
-            "leave the opening out"
-        )
-    if config.opening_ngrams < 1:
-        raise UsageError(f"opening_ngrams is {config.opening_ngrams}; it must be at least 1")
-    if not (config.opening_weight > 0 and math.isfinite(config.opening_weight)):
-        raise UsageError(f"opening_weight is {config.opening_weight}; it must be above 0, or leave the opening out")
-    if config.threads is not None and config.threads < 1:
-        raise UsageError(f"threads is {config.threads}; it must be at least 1, or None for all cores")
-    return config
 
 
 def _checked_texts(texts: Iterable[str]) -> Iterator[str]:

@@ -98,7 +98,7 @@ class GrowAdapter(ABC):
         parts = []
         for number, (tree, _) in enumerate(self.stands):
             M = teacher_forcing(Y, tree.clusters, tree.n_clusters)
-            if seen.found and self.ranker.negatives != "teacher":
+            if seen.found and self.ranker.negatives != "tfn":
                 M = both(M, matcher_aware(seen.found[number]))
             parts.append(M)
         return tuple(parts)
@@ -119,7 +119,7 @@ class LinearTreeAdapter(GrowAdapter):
         X = reading.features(self.model.tfidf_)
         if X.shape[1] != self.model.n_features_:
             raise DataError(f"X has {X.shape[1]} columns but the model was fitted on {self.model.n_features_} features")
-        if placing or self.ranker.negatives == "teacher" or not self._searched:
+        if placing or self.ranker.negatives == "tfn" or not self._searched:
             return EncodedDocs(X, None, ())
         beam = self.model.config.beam
         return EncodedDocs(X, None, tuple(self._clusters(X, beam=beam, top_k=beam)))
@@ -148,7 +148,7 @@ class LinearTreeAdapter(GrowAdapter):
     def _clusters(self, X: Csr, *, beam: int, top_k: int) -> list[Csr]:
         found = []
         for trained in self.model.trees_:
-            search = BeamSearch(trained.levels[:-1], n_features=self.model.n_features_, combine="l3-hinge")
+            search = BeamSearch(trained.levels[:-1], n_features=self.model.n_features_, score_transform="l3-hinge")
             found.append(search.top(self.features(X, None), beam=beam, top_k=top_k, threads=self.threads))
         return found
 
@@ -236,7 +236,7 @@ class XTransformerAdapter(GrowAdapter):
             level,
             n_features=ranker.n_features,
             dense_weight=ranker.dense_weight,
-            combine=ranker.combine,
+            score_transform=ranker.score_transform,
             matcher_weight=ranker.matcher_weight,
             bias=ranker.bias,
         )

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelwise.config import GrowingConfig
+from labelwise.config import IncrementalConfig
 from labelwise.data import Dataset
 from labelwise.errors import DataError, UsageError
 from labelwise.incremental.adapters import Clusters, EncodedDocs, GrowAdapter, adapter_of
@@ -37,7 +37,7 @@ def add_labels(
     labels: Iterable[Any],
     *,
     data: Dataset | None = None,
-    config: GrowingConfig | None = None,
+    config: IncrementalConfig | None = None,
     on_event: OnEvent | None = None,
 ) -> Model:
     """A model that knows further labels; all others keep their weights, and probabilities mean what they meant.
@@ -60,7 +60,7 @@ def add_labels(
     >>> grown = add_labels(model, [{"label": "cycling", "examples": ["a bell for the handlebar"]}], data=train)
     """
     check_fitted(model, "labels_")
-    config, new = config or GrowingConfig(), new_labels(labels, model.labels_)
+    config, new = config or IncrementalConfig(), new_labels(labels, model.labels_)
     known = None if data is None else data.with_labels([*model.labels_, *(one.label for one in new)])
     examples = Examples.of(model, new, known)
     reading = PredictionCache(examples.documents, threads=model.config.threads, on_event=on_event)
@@ -93,11 +93,11 @@ def remove_labels(model: Model, labels: Iterable[str]) -> Model:
 
 
 def keep_documents(
-    model: Model, data: Dataset, *, config: GrowingConfig | None = None, on_event: OnEvent | None = None
+    model: Model, data: Dataset, *, config: IncrementalConfig | None = None, on_event: OnEvent | None = None
 ) -> Model:
     """A model that keeps some of its training documents, as features, so that labels can be added without the data."""
     check_fitted(model, "labels_")
-    known, settings = data.with_labels(model.labels_), config or GrowingConfig()
+    known, settings = data.with_labels(model.labels_), config or IncrementalConfig()
 
     def keep(member: Model) -> Model:
         twin = copy(member)
@@ -130,7 +130,7 @@ def _add(
     examples: Examples,
     reading: PredictionCache,
     data: Dataset | None,
-    config: GrowingConfig,
+    config: IncrementalConfig,
     on_event: OnEvent | None,
 ) -> Model:
     seen = kind.read(reading, placing=True)
@@ -160,7 +160,7 @@ def _groups(
     examples: Examples,
     places: list[Clusters],
     data: Dataset | None,
-    config: GrowingConfig,
+    config: IncrementalConfig,
     on_event: OnEvent | None,
 ) -> list[tuple[Ints, Exemplars, bool]]:
     """Labels with examples, the documents that these are told apart from, and whether those are a sample.
@@ -203,7 +203,7 @@ def _check_known(seen: EncodedDocs, examples: Examples) -> None:
 
 
 def _remembered(
-    memory: Exemplars, seen: EncodedDocs, examples: Examples, trees: list[Tree], config: GrowingConfig
+    memory: Exemplars, seen: EncodedDocs, examples: Examples, trees: list[Tree], config: IncrementalConfig
 ) -> Exemplars:
     """The documents that a model keeps, with the new labels' examples, so that these are told apart from later ones."""
     n_old, n_new = memory.Y.shape[1], len(examples.labels)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.config import GrowingConfig
+from labelwise.config import IncrementalConfig
 from labelwise.incremental.adapters import Clusters, EncodedDocs, GrowAdapter
 from labelwise.incremental.columns import Blocks
 from labelwise.incremental.examples import Examples
@@ -82,7 +82,7 @@ def few_shot(
 
 
 def by_text(
-    kind: GrowAdapter, number: int, clusters: Clusters, which: Ints, text: Features, config: GrowingConfig
+    kind: GrowAdapter, number: int, clusters: Clusters, which: Ints, text: Features, config: IncrementalConfig
 ) -> Blocks:
     """Models of labels of which a text is all that is known: the text itself, as long as is usual in the cluster.
 

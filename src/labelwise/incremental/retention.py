@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from labelwise.config import GrowingConfig
+from labelwise.config import IncrementalConfig
 from labelwise.data import Dataset
 from labelwise.errors import DataError, UsageError
 from labelwise.incremental.adapters import Clusters, GrowAdapter
@@ -19,7 +19,7 @@ from labelwise.types import Csr, Ints, OnEvent
 def remember(
     kind: GrowAdapter,
     data: Dataset,
-    config: GrowingConfig,
+    config: IncrementalConfig,
     *,
     clusters: Sequence[Clusters] | None = None,
     most: int | None = None,

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.config import IndexConfig
-from labelwise.engine.threads import available_cores
 from labelwise.events import Task
 from labelwise.index.bisect import bisect
 from labelwise.index.rows import Rows, Spread
@@ -24,7 +23,12 @@ FAMILY = 16
 
 
 def balanced_clusters(
-    rows: Rows, n_clusters: int, config: IndexConfig, pool: ThreadPoolExecutor, on_event: OnEvent | None = None
+    rows: Rows,
+    n_clusters: int,
+    config: IndexConfig,
+    threads: tuple[ThreadPoolExecutor, int],
+    seed: int = 0,
+    on_event: OnEvent | None = None,
 ) -> npt.NDArray[np.int32]:
     """(n_rows,) a cluster for each row; sizes differ by at most one, and neighbours in number are alike.
 
@@ -32,14 +36,14 @@ def balanced_clusters(
     one thread's.
     """
     clusters = np.zeros(len(rows), np.int32)
-    n_threads = config.threads or available_cores()
+    pool, n_threads = threads
     level: list[Node] = [(np.arange(len(rows)), 0, n_clusters)] if n_clusters > 1 else []
     depth = 0
 
     def split(node: Node, depth: int, spread: Spread) -> tuple[Node, Node]:
         members, first, n_leaves = node
         n_left, leaves_left = shares(len(members), n_leaves)
-        left = bisect(rows.inside(members), n_left, config, np.random.default_rng([config.seed, depth, first]), spread)
+        left = bisect(rows.inside(members), n_left, config, np.random.default_rng([seed, depth, first]), spread)
         return (members[left], first, leaves_left), (members[~left], first + leaves_left, n_leaves - leaves_left)
 
     with Task(on_event, "clustering labels", total=n_clusters - 1, unit="nodes") as task:

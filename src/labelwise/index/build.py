@@ -19,12 +19,18 @@ from labelwise.index.rows import Rows
 from labelwise.index.tree import Tree
 from labelwise.types import Csr, Ints, OnEvent
 
-METHODS = ("balanced", "kmeans", "random", "none")
 FLAT_UP_TO = 64
 BRANCHING = 16
 
 
-def build_tree(Z: Any, config: IndexConfig | None = None, *, on_event: OnEvent | None = None) -> Tree:
+def build_tree(
+    Z: Any,
+    config: IndexConfig | None = None,
+    *,
+    seed: int = 0,
+    threads: int | None = None,
+    on_event: OnEvent | None = None,
+) -> Tree:
     """The tree above the labels.
 
     Parameters
@@ -34,6 +40,10 @@ def build_tree(Z: Any, config: IndexConfig | None = None, *, on_event: OnEvent |
         Rows of zeros (labels of which nothing is known) have no say and are spread evenly over the clusters.
     config
         See `IndexConfig`.
+    seed
+        Random seed; each node of the tree derives its own from it.
+    threads
+        Threads to use; all cores if not given. The tree does not depend on it.
     on_event
         Hears of progress.
 
@@ -42,7 +52,8 @@ def build_tree(Z: Any, config: IndexConfig | None = None, *, on_event: OnEvent |
     tree
         With ``balanced`` and ``random``, clusters whose sizes differ by at most one.
     """
-    config = config or IndexConfig()
+    config = (config or IndexConfig()).validated("index")
+    n_threads = threads or available_cores()
     give_back_large_arrays()
     rows = _rows(Z)
     n_labels = len(rows)
@@ -50,16 +61,18 @@ def build_tree(Z: Any, config: IndexConfig | None = None, *, on_event: OnEvent |
     if config.method == "none":
         return Tree((np.zeros(n_labels, np.int32),))
     known = _known(rows)
-    with ThreadPoolExecutor(config.threads or available_cores()) as pool:
+    with ThreadPoolExecutor(n_threads) as pool:
         if config.method == "kmeans":
-            return kmeans_tree(rows, known, config, pool, on_event)
+            return kmeans_tree(rows, known, config, (pool, n_threads), seed, on_event)
         n_clusters = config.n_clusters or choose_n_clusters(n_labels, config.max_leaf)
         clusters = np.empty(n_labels, np.int32)
         if config.method == "random":
-            order = np.random.default_rng(config.seed).permutation(n_labels)
+            order = np.random.default_rng(seed).permutation(n_labels)
             clusters[order] = np.arange(n_labels) * n_clusters // n_labels
         else:
-            clusters[known] = balanced_clusters(rows.subset(known), n_clusters, config, pool, on_event)
+            clusters[known] = balanced_clusters(
+                rows.subset(known), n_clusters, config, (pool, n_threads), seed, on_event
+            )
             unknown = np.setdiff1d(np.arange(n_labels), known, assume_unique=True)
             clusters[unknown] = _fill_up(clusters[known], n_clusters, len(unknown))
     tree = Tree((*_binary_parents(n_clusters), clusters))
@@ -116,17 +129,6 @@ def _known(rows: Rows) -> Ints:
 
 
 def _check(config: IndexConfig, n_labels: int) -> None:
-    """Refuse settings that make no sense for so many labels."""
-    if config.method not in METHODS:
-        raise UsageError(f"there is no clustering method {config.method!r}; the methods are {', '.join(METHODS)}")
-    if config.n_clusters is not None and not 1 <= config.n_clusters <= n_labels:
+    """Refuse more clusters than labels."""
+    if config.n_clusters is not None and config.n_clusters > n_labels:
         raise UsageError(f"n_clusters is {config.n_clusters}; with {n_labels} labels it must be from 1 to {n_labels}")
-    if config.branching is not None and config.branching < 2:
-        raise UsageError(f"branching is {config.branching}; it must be at least 2, or None")
-    for name in ("max_leaf", "iterations"):
-        if getattr(config, name) < 1:
-            raise UsageError(f"{name} is {getattr(config, name)}; it must be at least 1")
-    if config.sample < 2:
-        raise UsageError(f"sample is {config.sample}; it must be at least 2")
-    if config.threads is not None and config.threads < 1:
-        raise UsageError(f"threads is {config.threads}; it must be at least 1, or None for all cores")

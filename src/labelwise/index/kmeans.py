@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.config import IndexConfig
-from labelwise.engine.threads import available_cores
 from labelwise.events import Task
 from labelwise.index.balanced import balanced_clusters
 from labelwise.index.rows import Rows, Spread
@@ -25,7 +24,12 @@ BLOCK = 1 << 25
 
 
 def kmeans_tree(
-    rows: Rows, known: Ints, config: IndexConfig, pool: ThreadPoolExecutor, on_event: OnEvent | None
+    rows: Rows,
+    known: Ints,
+    config: IndexConfig,
+    threads: tuple[ThreadPoolExecutor, int],
+    seed: int,
+    on_event: OnEvent | None,
 ) -> Tree:
     """The tree in which nodes with more than `max_leaf` labels are split up, into at most `branching` each.
 
@@ -39,18 +43,20 @@ def kmeans_tree(
         Labels whose row is not zero; the others join the smallest clusters at the end.
     config
         See `IndexConfig`.
-    pool
-        Threads.
+    threads
+        A pool of threads, and how many they are.
+    seed
+        Random seed.
     on_event
         Hears of progress.
     """
-    n_threads = config.threads or available_cores()
+    pool, n_threads = threads
 
     def split(members: Ints, node: int, depth: int, spread: Spread) -> list[Ints]:
         if len(members) <= config.max_leaf:
             return [members]
         inside = rows.inside(members)
-        rng = np.random.default_rng([config.seed, depth, node])
+        rng = np.random.default_rng([seed, depth, node])
         clusters = kmeans(inside, _n_children(len(members), config), config, rng, spread)
         return [members[clusters == c] for c in range(clusters.max() + 1)]
 
@@ -61,7 +67,7 @@ def kmeans_tree(
             depth = len(parents)
             groups: list[list[Ints]]
             if depth == DEPTH:
-                groups = [_cut_evenly(rows, members, config, pool) for members in level]
+                groups = [_cut_evenly(rows, members, config, threads, seed) for members in level]
             elif len(level) < n_threads:
                 groups = [split(members, node, depth, pool.map) for node, members in enumerate(level)]
             else:
@@ -78,12 +84,14 @@ def kmeans_tree(
     return Tree((*parents, clusters))
 
 
-def _cut_evenly(rows: Rows, members: Ints, config: IndexConfig, pool: ThreadPoolExecutor) -> list[Ints]:
+def _cut_evenly(
+    rows: Rows, members: Ints, config: IndexConfig, threads: tuple[ThreadPoolExecutor, int], seed: int
+) -> list[Ints]:
     """The least number of equal parts that are small enough."""
     n_parts = -(-len(members) // config.max_leaf)
     if n_parts == 1:
         return [members]
-    clusters = balanced_clusters(rows.compact(members), n_parts, config, pool)
+    clusters = balanced_clusters(rows.compact(members), n_parts, config, threads, seed)
     return [members[clusters == c] for c in range(n_parts)]
 
 

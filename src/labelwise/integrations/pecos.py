@@ -15,7 +15,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.config import LinearTreeConfig, RankerConfig
+from labelwise.config import LinearTreeConfig, RankerConfig, ScoreTransform
 from labelwise.data.formats.pecos import load_npz
 from labelwise.data.targets import distinct
 from labelwise.errors import DataError, StorageError
@@ -23,7 +23,6 @@ from labelwise.events import Task
 from labelwise.features.tfidf import Tfidf
 from labelwise.index.tree import Tree
 from labelwise.models.linear_tree import LinearTree
-from labelwise.rank.search import Combine
 from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.rank.tree import TrainedTree
 from labelwise.storage import read_json
@@ -42,7 +41,7 @@ class _Level:
     """(n_nodes,)"""
     n_above: int
     beam: int
-    combine: Combine
+    score_transform: ScoreTransform
 
 
 def load_xr_linear(
@@ -140,14 +139,16 @@ def _read_level(folder: Path, above: _Level | None) -> _Level:
     if bias > 0:
         constant = (W[[-1]].toarray()[0] * np.float32(bias)).astype(np.float32)
         W = Csr(W[:-1])
-    combine = _combine(options.get("post_processor", "l3-hinge"), folder)
-    return _Level(W, constant, C.indices.astype(np.int32), n_above, int(options.get("only_topk") or 10), combine)
+    score_transform = _score_transform(options.get("post_processor", "l3-hinge"), folder)
+    return _Level(
+        W, constant, C.indices.astype(np.int32), n_above, int(options.get("only_topk") or 10), score_transform
+    )
 
 
-def _combine(name: Any, folder: Path) -> Combine:
+def _score_transform(name: Any, folder: Path) -> ScoreTransform:
     found = "ranker-only" if name in ("noop", False, None) else "l3-hinge" if name is True else str(name)
     found = found.removeprefix("log-")
-    if found not in get_args(Combine):
+    if found not in get_args(ScoreTransform):
         raise StorageError(
             f"{folder}: the post-processor is {name!r}; those that can be read are lN-hinge, sigmoid, noop"
         )
@@ -164,17 +165,19 @@ def _drop_childless(levels: list[_Level]) -> None:
 
 
 def _config(levels: list[_Level], folder: Path) -> LinearTreeConfig:
-    combine, beams = levels[-1].combine, {level.beam for level in levels[:-1]}
-    if len({level.combine for level in levels}) > 1:
-        log.warning("%s: levels differ in their post-processors; that of the labels, %s, serves all", folder, combine)
+    score_transform, beams = levels[-1].score_transform, {level.beam for level in levels[:-1]}
+    if len({level.score_transform for level in levels}) > 1:
+        log.warning(
+            "%s: levels differ in their post-processors; that of the labels, %s, serves all", folder, score_transform
+        )
     if len(beams) > 1:
         log.warning("%s: levels differ in their beams (%s); the widest serves all", folder, sorted(beams))
-    if combine == "ranker-only" and len(levels) > 1:
+    if score_transform == "ranker-only" and len(levels) > 1:
         log.warning("%s: noop scores of labels are kept, but other clusters than PECOS's may be searched", folder)
     biased = any(level.bias.any() for level in levels)
     # Weights are kept as they are: PECOS has pruned them, and its scores are 32-bit.
     stage = RankerConfig(bias=1.0 if biased else 0.0, threshold=0.0, half_precision=False)
-    return LinearTreeConfig(beam=max(beams, default=10), combine=combine, matcher=stage, ranker=stage)
+    return LinearTreeConfig(beam=max(beams, default=10), score_transform=score_transform, matcher=stage, ranker=stage)
 
 
 def _weights(level: _Level) -> LevelWeights:

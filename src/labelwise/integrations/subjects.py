@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from labelwise import storage
 from labelwise.config import LinearTreeConfig
+from labelwise.config.flat import flat_names
 from labelwise.config.presets import AUTO, DEFAULT, Config, changed, load_preset
 from labelwise.data import Dataset
 from labelwise.data.targets import targets
@@ -97,7 +98,7 @@ def configured(params: Mapping[str, Any], train: Dataset, jobs: int = 0) -> tupl
         config = choose(train, threads=cores).config
     else:
         config = load_preset(preset)
-    known = {field.name for field in fields(config)}
+    known = set(flat_names(type(config)))
     values: dict[str, Any] = {"threads": cores}
     unknown = []
     for name, given in params.items():
@@ -108,7 +109,7 @@ def configured(params: Mapping[str, Any], train: Dataset, jobs: int = 0) -> tupl
             values[name] = parsed(given)
         elif name not in OWN | OF_ANNIF:
             unknown.append(name)
-    if "hold_out" in known and "hold_out" in params:
+    if "hold_out" in params:
         values["hold_out"] = share(params)
     return changed(config, values, "the project's settings"), unknown
 
@@ -167,7 +168,7 @@ def scored(model: Model, texts: Sequence[str], top_k: int) -> Csr:
     """(n_docs, n_labels) the best labels of each text with probabilities, or with scores brought between 0 and 1."""
     found = model.predict(list(texts), top_k=top_k).matrix
     if model.calibrator_ is None:
-        found = bounded(found, sigmoid=getattr(model.config, "combine", None) == "ranker-only")
+        found = bounded(found, sigmoid=getattr(model.config, "score_transform", None) == "ranker-only")
     blank = np.array([not text.strip() for text in texts], np.bool_)
     data = np.where(np.repeat(blank, np.diff(found.indptr)), 0, found.data)
     return Csr((data.astype(np.float32), found.indices, found.indptr), shape=found.shape)

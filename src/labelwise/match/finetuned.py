@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -81,6 +81,7 @@ class FineTunedMatcher:
         groups: Sequence[int] | None = None,
         validation: tuple[Documents, Csr] | None = None,
         checkpoint: Path | None = None,
+        seed: int = 0,
         threads: int | None = None,
         on_event: OnEvent | None = None,
     ) -> Self:
@@ -95,23 +96,23 @@ class FineTunedMatcher:
         validation : documents by which to judge, with their clusters, and behind these their labels where those are
             learnt
         """
-        config, device = _checked(self.config), self.device
+        config, device = self.config.validated("matcher"), self.device
         if not encoder.trainable:
             raise UsageError(f"{encoder.config.name} is an exported encoder and cannot be trained; give the original")
         processes = joined()
         on_event = on_event if processes.first else None
         encoder.to(device)
-        if config.checkpoint_activations:
+        if config.gradient_checkpointing:
             _check_point(encoder)
         n_clusters, n_labels = M.shape[1], _labels_to_learn(config, M, Y)
         network = Network(encoder, n_clusters + n_labels, dropout=config.dropout).to(device)
-        if E is None and (config.start == "linear" or n_labels):
+        if E is None and (config.init == "linear" or n_labels):
             E = encoder.embed(documents.tokens, on_event=on_event)
-        term = self._start(network, documents, M, E, threads, on_event)
+        term = self._start(network, documents, M, E, {"seed": seed, "threads": threads, "on_event": on_event})
         constant = constant_loss(M, config.loss, mean=config.mean_loss)
         if Y is not None and n_labels:
             assert E is not None
-            start = fit_labels(unit_rows(E), Y, device=device, seed=config.seed, on_event=on_event)
+            start = fit_labels(unit_rows(E), Y, device=device, seed=seed, on_event=on_event)
             network.set_rows(n_clusters, *start)
             constant += constant_loss(Y, "bce", mean=config.mean_loss)
             M = side_by_side([M, Y])
@@ -134,10 +135,11 @@ class FineTunedMatcher:
             constant_loss=constant,
             evaluate=None if validation is None else recall,
             checkpoint=checkpoint,
+            seed=seed,
             processes=processes,
             on_event=on_event,
         )
-        if config.checkpoint_activations:
+        if config.gradient_checkpointing:
             encoder.model.gradient_checkpointing_disable()
         self.groups_, self.labels_ = groups, LabelHead.of(*network.split_head(n_clusters)) if n_labels else None
         del corpus
@@ -162,21 +164,19 @@ class FineTunedMatcher:
         documents: Documents,
         M: Csr,
         E: Floats | None,
-        threads: int | None,
-        on_event: OnEvent | None,
+        options: dict[str, Any],
     ) -> npt.NDArray[np.float16] | None:
         """Set the head and the linear term; gives the latter's scores of the training documents."""
-        config, linear = self.config, replace(self.linear, negatives="teacher")
+        config, linear = self.config, replace(self.linear, negatives="tfn")
         self.term_ = None
-        if config.start == "zero" and not config.linear_term:
+        if config.init == "zero" and not config.linear_term:
             return None
         X, dense = documents.X, None
-        if config.start == "linear":
+        if config.init == "linear":
             assert E is not None
             dense = unit_rows(E) * np.float32(config.dense_weight)
         if not config.linear_term:
             X = X[:, :0]
-        options: dict[str, Any] = {"seed": config.seed, "threads": threads, "on_event": on_event}
         model = LinearMatcher.fit(X, dense, M, linear, **options)
         weight, bias = model.head()
         if dense is not None:
@@ -291,10 +291,10 @@ def _labels_to_learn(config: MatcherConfig, M: Csr, Y: Csr | None) -> int:
         return 0
     if Y is None:
         raise UsageError("matcher.learn_labels is set, but no labels are given; pass Y")
-    if M.shape[1] + Y.shape[1] > config.most_clusters:
+    if M.shape[1] + Y.shape[1] > config.max_clusters_per_step:
         raise UsageError(
-            f"matcher.learn_labels: {Y.shape[1]:,} labels and {M.shape[1]:,} clusters are more than most_clusters, "
-            f"{config.most_clusters:,}; leave learn_labels out, or raise it if memory allows"
+            f"matcher.learn_labels: {Y.shape[1]:,} labels and {M.shape[1]:,} clusters are more than "
+            f"max_clusters_per_step, {config.max_clusters_per_step:,}; leave learn_labels out, or raise that setting"
         )
     return int(Y.shape[1])
 
@@ -304,28 +304,5 @@ def _check_point(encoder: Encoder) -> None:
         encoder.model.gradient_checkpointing_enable({"use_reentrant": False})
     except ValueError as err:
         raise UsageError(
-            f"{encoder.config.name} cannot compute activations again; unset checkpoint_activations"
+            f"{encoder.config.name} cannot compute activations again; unset gradient_checkpointing"
         ) from err
-
-
-def _checked(config: MatcherConfig) -> MatcherConfig:
-    for name, kind in get_type_hints(MatcherConfig).items():
-        if get_origin(kind) is Literal and getattr(config, name) not in get_args(kind):
-            known = ", ".join(get_args(kind))
-            raise UsageError(f"unknown matcher.{name} {getattr(config, name)!r}; there are: {known}")
-    positive = ("epochs", "batch_size", "learning_rate", "head_learning_rate", "clip", "evaluate_every", "patience")
-    for name in (*positive, "dense_weight"):
-        if not getattr(config, name) > 0:
-            raise UsageError(f"matcher.{name} is {getattr(config, name)}; it must be above 0")
-    for name, most in (("warmup", 1.0), ("dropout", 0.99)):
-        if not 0 <= getattr(config, name) <= most:
-            raise UsageError(f"matcher.{name} is {getattr(config, name)}; it must be a share between 0 and {most:g}")
-    for name in ("micro_batch", "steps", "most_clusters"):
-        value = getattr(config, name)
-        if value is not None and value < 1:
-            raise UsageError(f"matcher.{name} is {value}; it must be at least 1")
-    if not config.weight_decay >= 0:
-        raise UsageError(f"matcher.weight_decay is {config.weight_decay}; it must be 0 or more")
-    if config.folds < 2:
-        raise UsageError(f"matcher.folds is {config.folds}; it must be at least 2")
-    return config

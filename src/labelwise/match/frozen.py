@@ -46,7 +46,7 @@ class FrozenMatcher:
     ) -> Self:
         """Solve all clusters; the encoder is not changed."""
         E = encoder.embed(documents.tokens, device=self.device, on_event=on_event) if E is None else E
-        linear = replace(self.linear, negatives="teacher")
+        linear = replace(self.linear, negatives="tfn")
         self.linear_ = LinearMatcher.fit(
             documents.X, self._dense(E), M, linear, seed=seed, threads=threads, on_event=on_event
         )

@@ -87,7 +87,7 @@ class LinearMatcher:
 
     @cached_property
     def _search(self) -> BeamSearch:
-        return BeamSearch([self.level], n_features=self.n_features, combine="ranker-only")
+        return BeamSearch([self.level], n_features=self.n_features, score_transform="ranker-only")
 
     def best(self, X: Csr, E: Floats | None = None, *, top_b: int, threads: int | None = None) -> Csr:
         """(n_docs, n_clusters) the scores of the `top_b` best clusters of each document."""

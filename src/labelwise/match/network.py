@@ -8,7 +8,7 @@ that one learning rate of the head suits every encoder, and the head and the ran
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from labelwise.config import MatcherLoss
 from labelwise.features.encoder import Encoder
 from labelwise.features.packing import Packer
 from labelwise.types import Csr
-
-Loss = Literal["squared-hinge", "hinge", "bce"]
 
 
 class Network(nn.Module):
@@ -87,7 +86,9 @@ class Network(nn.Module):
         return behind
 
 
-def document_losses(scores: Tensor, signs: Tensor, kind: Loss, *, mean: bool, weights: Tensor | None = None) -> Tensor:
+def document_losses(
+    scores: Tensor, signs: Tensor, kind: MatcherLoss, *, mean: bool, weights: Tensor | None = None
+) -> Tensor:
     """(batch,) the loss of each document: summed over clusters, or their mean.
 
     Parameters
@@ -108,7 +109,7 @@ def document_losses(scores: Tensor, signs: Tensor, kind: Loss, *, mean: bool, we
     return total / weights.sum() if mean else total
 
 
-def constant_loss(M: Csr, kind: Loss, *, mean: bool) -> float:
+def constant_loss(M: Csr, kind: MatcherLoss, *, mean: bool) -> float:
     """The loss of the best answer that is the same for every document: what a network must beat to have learnt.
 
     For a cluster that a share p of the documents have, the best constant is 2p - 1 with squared hinge, the more

@@ -168,14 +168,19 @@ class Model(ABC):
 
 
 def fit_tfidf(
-    config: TfidfConfig, texts: list[str], run: RunDirectory | None, *, on_event: OnEvent | None = None
+    config: TfidfConfig,
+    texts: list[str],
+    run: RunDirectory | None,
+    *,
+    threads: int | None = None,
+    on_event: OnEvent | None = None,
 ) -> Tfidf:
     """The vocabulary of the training texts: the first stage of every model on texts, found again by all of them."""
     return kept(
         run,
         "tfidf",
         {"config": config, "texts": texts},
-        lambda: Tfidf(config).fit(texts, on_event=on_event),
+        lambda: Tfidf(config, threads=threads).fit(texts, on_event=on_event),
         Tfidf.save,
         Tfidf.load,
     )

@@ -15,7 +15,7 @@ from labelwise.config import LinearTreeConfig
 from labelwise.data import Dataset
 from labelwise.data.frames import plain_documents
 from labelwise.data.targets import canonical, targets
-from labelwise.errors import DataError, UsageError
+from labelwise.errors import DataError
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import build_tree, embed_labels
 from labelwise.models.base import CALIBRATED_ON, Model, check_fitted, fit_tfidf
@@ -75,7 +75,7 @@ class LinearTree(Model):
         run_dir
             Keep the stages' results there, and find them again: a folder, or a run that is open.
         """
-        config = _checked(self.config)
+        config = self.config.validated()
         Y, labels = targets(labels_or_Y, label_names)
         with fitting(run_dir, on_event) as run:
             hook = run.on_event if run else on_event
@@ -85,11 +85,13 @@ class LinearTree(Model):
             features = Features.of(X, bias=config.ranker.bias)
 
             def train(seed: int) -> TrainedTree:
-                index = replace(config.index, seed=seed, threads=config.threads)
+                index = config.index
                 embedded = partial(
                     embed_labels, Y, X, normalize_documents=index.normalize_documents, threads=config.threads
                 )
-                tree = build_tree(embedded(), index, on_event=hook)  # let go of before the models are trained
+                tree = build_tree(
+                    embedded(), index, seed=seed, threads=config.threads, on_event=hook
+                )  # let go of before the models are trained
                 return train_tree(features, Y, tree, config, seed=seed, on_event=hook)
 
             def found(seed: int) -> TrainedTree:
@@ -112,13 +114,13 @@ class LinearTree(Model):
         texts_or_X = plain_documents(texts_or_X)
         if sp.issparse(texts_or_X):
             return None, canonical(texts_or_X)
-        config = replace(self.config.tfidf, threads=self.config.threads)
+        config, threads = self.config.tfidf, self.config.threads
         if run is None:
-            tfidf = Tfidf(config)
+            tfidf = Tfidf(config, threads=threads)
             return tfidf, tfidf.fit_transform(texts_or_X, on_event=on_event)
         texts = list(texts_or_X)
-        tfidf = fit_tfidf(config, texts, run, on_event=on_event)
-        return tfidf, tfidf.transform(texts, on_event=on_event)
+        tfidf = fit_tfidf(config, texts, run, threads=threads, on_event=on_event)
+        return tfidf, tfidf.transform(texts, threads=threads, on_event=on_event)
 
     # ------------------------------------------------------------------ using
 
@@ -186,24 +188,3 @@ class LinearTree(Model):
         self.trees_ = tuple(TrainedTree.load(path / f"tree-{i}", verify=verify) for i in range(self.config.n_trees))
         self._searches = self._make_searches()
         return self
-
-
-def _checked(config: LinearTreeConfig) -> LinearTreeConfig:
-    if config.n_trees < 1 or config.beam < 1:
-        raise UsageError(f"n_trees is {config.n_trees} and beam is {config.beam}; both must be at least 1")
-    if config.matching not in ("tree", "neighbours"):
-        raise UsageError(f"unknown matching {config.matching!r}; there are: tree, neighbours")
-    if config.neighbours < 1:
-        raise UsageError(f"neighbours is {config.neighbours}; it must be at least 1")
-    if config.n_trees > 1 and config.matching == "neighbours":
-        raise UsageError(
-            f"n_trees is {config.n_trees}, but trees only differ in how they find labels; set it to 1 with neighbours"
-        )
-    if config.n_trees > 1 and config.combine == "ranker-only":
-        raise UsageError(
-            "scores of ranker-only have no common zero, so several trees cannot be averaged; "
-            "set n_trees to 1, or combine to l3-hinge or sigmoid"
-        )
-    if config.matcher.bias != config.ranker.bias:
-        raise UsageError("matcher.bias and ranker.bias differ; one constant feature serves both")
-    return config

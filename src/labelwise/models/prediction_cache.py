@@ -43,7 +43,9 @@ class PredictionCache:
             return self._once(None, "features", lambda: canonical(self.documents))
         if tfidf is None:
             raise UsageError("this model was fitted on features, not on texts; pass a sparse matrix of features")
-        return self._once(tfidf, "tf-idf", lambda: tfidf.transform(self.documents, on_event=self.on_event))
+        return self._once(
+            tfidf, "tf-idf", lambda: tfidf.transform(self.documents, threads=self.threads, on_event=self.on_event)
+        )
 
     def match(self, matcher: AnyMatcher, tfidf: Tfidf, top_b: int) -> tuple[Any, Csr]:
         """(n_docs, hidden) embeddings and (n_docs, n_clusters) the best clusters: see `FineTunedMatcher.match`."""

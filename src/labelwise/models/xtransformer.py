@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from labelwise import storage
 from labelwise.config import XTransformerConfig
 from labelwise.data import Dataset
-from labelwise.errors import DataError, UsageError
+from labelwise.errors import DataError
 from labelwise.features.encoder_folder import is_exported, load_encoder
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import Tree
@@ -92,16 +92,16 @@ class XTransformer(Model):
         from labelwise.models.fitting.ground import Ground
         from labelwise.models.fitting.stages import Stages
 
-        config = checked(self.config)
+        config = self.config.validated()
         source = Source.of(
             texts,
             labels_or_Y,
             label_names=label_names,
             label_texts=label_texts,
             validation=validation,
-            hold_out=config.hold_out,
+            hold_out=config.holdout.share,
             seed=config.seed,
-            learn_validation=config.learn_validation,
+            learn_validation=config.holdout.learn_validation,
         )
         with fitting(run_dir, on_event) as run:
             ground = Ground(config, Workbench(source, run, on_event))
@@ -178,7 +178,7 @@ class XTransformer(Model):
             own = "label_weight" in chosen
             parts = f"network {chosen['label_weight']:g}" if own else f"embedding {chosen['dense_weight']:g}"
             weights = f"weights: {parts}, cluster {chosen['matcher_weight']:g}"
-            yield "scores combined by", f"{chosen['combine']}; {weights}"
+            yield "scores combined by", f"{chosen['score_transform']}; {weights}"
 
     # ------------------------------------------------------------------ keeping
 
@@ -234,18 +234,3 @@ def _device() -> str | None:
     from labelwise.models.fitting.ground import choose_device
 
     return choose_device(None)
-
-
-def checked(config: XTransformerConfig) -> XTransformerConfig:
-    """A configuration that can be fitted; says what is wrong with it otherwise."""
-    if config.beam < 1:
-        raise UsageError(f"beam is {config.beam}; it must be at least 1")
-    if not 0 <= config.hold_out < 1:
-        raise UsageError(f"hold_out is {config.hold_out}; it must be a share between 0 and 1")
-    if config.matcher.learn_labels and not config.fine_tune:
-        raise UsageError("matcher.learn_labels needs an encoder that is fine-tuned; set fine_tune, or leave it out")
-    if config.label_weight is not None and not 0 <= config.label_weight <= 1:
-        raise UsageError(f"label_weight is {config.label_weight}; it must be a share between 0 and 1")
-    if config.dense_weight is not None and config.dense_weight <= 0:
-        raise UsageError(f"dense_weight is {config.dense_weight}; it must be above 0")
-    return config

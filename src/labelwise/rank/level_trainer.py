@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from labelwise.config import RankerConfig
 from labelwise.engine.threads import MemoryBudget, available_cores, map_in_order
-from labelwise.errors import DataError, UsageError
+from labelwise.errors import DataError
 from labelwise.events import Task
 from labelwise.kernels.solver import HINGE, LANES, LOGISTIC, SQUARED_HINGE, gather_rows, solve_block
 from labelwise.kernels.weights import mark_labels
@@ -22,7 +22,6 @@ from labelwise.rank.sparse_weights import LevelWeights, PrunedBlock
 from labelwise.types import Csr, Floats, OnEvent
 
 _LOSSES = {"squared-hinge": SQUARED_HINGE, "hinge": HINGE, "logistic": LOGISTIC}
-_NEGATIVES = ("teacher", "matcher", "both")
 
 # Labels solved together. Wider blocks share more of a document's reading, narrower ones fit the cache; a multiple of
 # sixteen leaves no remainder to the vector loops. A cluster of up to twice as many is not worth cutting: at 98 labels
@@ -75,7 +74,7 @@ class LevelTrainer:
                 raise DataError(f"there are {len(document_costs)} document costs but {features.n_docs} documents")
             if not ((np.asarray(document_costs) > 0) & np.isfinite(document_costs)).all():
                 raise DataError("document costs must be numbers above 0; leave out documents that should not count")
-        self.features, self.Y, self.parents, self.config = features, Y, parents, _checked(config)
+        self.features, self.Y, self.parents, self.config = features, Y, parents, config.validated("ranker")
         self.seed, self.threads = seed, threads
         if budget is None:
             # Pieces with the matcher's negatives hold a third of all documents each: half of the cores would wait.
@@ -288,20 +287,3 @@ def _by_column(M: Csr) -> list[npt.NDArray[np.int64]]:
     """The documents of each column, ascending."""
     columns = M.T.tocsr()
     return [columns.indices[a:b].astype(np.int64) for a, b in pairwise(columns.indptr)]
-
-
-def _checked(config: RankerConfig) -> RankerConfig:
-    for name, known in (("loss", tuple(_LOSSES)), ("negatives", _NEGATIVES)):
-        if getattr(config, name) not in known:
-            raise UsageError(f"unknown {name} {getattr(config, name)!r}; there are: {', '.join(known)}")
-    for name in ("cost", "positive_weight", "tolerance"):
-        if not getattr(config, name) > 0:
-            raise UsageError(f"{name} is {getattr(config, name)}; it must be above 0")
-    for name in ("max_sweeps", "matcher_sweeps"):
-        if getattr(config, name) < 1:
-            raise UsageError(f"{name} is {getattr(config, name)}; it must be at least 1")
-    if config.threshold < 0:
-        raise UsageError(f"threshold is {config.threshold}; it must be 0 or more")
-    if config.max_weights is not None and config.max_weights < 1:
-        raise UsageError(f"max_weights is {config.max_weights}; it must be at least 1, or None for no limit")
-    return config

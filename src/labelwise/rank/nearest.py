@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelwise.config import ScoreTransform
 from labelwise.engine.threads import available_cores, map_in_order
 from labelwise.errors import DataError, UsageError, need
 from labelwise.events import Task
 from labelwise.rank.features import Features
-from labelwise.rank.search import BeamSearch, Combine, Shortlist
+from labelwise.rank.search import BeamSearch, Shortlist
 from labelwise.rank.sparse_weights import LevelWeights, PrunedBlock
 from labelwise.types import Csr, Floats, OnEvent
 
@@ -54,7 +55,7 @@ class NearestLabels:
             if method == "hnsw":
                 raise UsageError("approximate neighbours need dense features, and these are sparse; use exact ones")
             self.n_labels = centroids.n_children
-            self._search = BeamSearch([centroids], n_features=n_features, combine="ranker-only")
+            self._search = BeamSearch([centroids], n_features=n_features, score_transform="ranker-only")
         else:
             self.n_labels = len(centroids)
             self._graph: Any = _graph(centroids) if method == "hnsw" else None
@@ -181,10 +182,12 @@ class NeighbourSearch:
     which is what the centroids alone would say (the paper's generative model).
     """
 
-    def __init__(self, nearest: NearestLabels, labels: LevelWeights, *, n_neighbours: int, combine: Combine) -> None:
+    def __init__(
+        self, nearest: NearestLabels, labels: LevelWeights, *, n_neighbours: int, score_transform: ScoreTransform
+    ) -> None:
         """Take the labels' models in blocks of any kind, in which they were trained together."""
         self.nearest, self.n_neighbours = nearest, n_neighbours
-        self.beam = BeamSearch([one_block_each(labels)], n_features=nearest.n_features, combine=combine)
+        self.beam = BeamSearch([one_block_each(labels)], n_features=nearest.n_features, score_transform=score_transform)
 
     def top(
         self,

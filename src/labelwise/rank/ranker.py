@@ -11,22 +11,24 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise import storage
-from labelwise.config import RankerConfig
+from labelwise.config import RankerConfig, ScoreTransform
 from labelwise.errors import StorageError, UsageError
 from labelwise.events import Task
 from labelwise.index.label_embedding import unit_rows
 from labelwise.metrics import precision_at_k
 from labelwise.rank.features import Features
 from labelwise.rank.quantized import unpack
-from labelwise.rank.search import BeamSearch, Combine, Shortlist
+from labelwise.rank.search import BeamSearch, Shortlist
 from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.rank.tree import train_level, train_level_twice
 from labelwise.types import Csr, Floats, Ints, OnEvent
 
 KIND = "ranker"
+_RENAMED = {"combine": "score_transform"}
+"""Settings of format version 1."""
 WEIGHTS = (0.5, 1.0, 2.0)
 """Lengths of the embedding beside tf-idf's 1 that validation documents choose from."""
-COMBINES: tuple[tuple[Combine, float], ...] = (
+SCORE_TRANSFORMS: tuple[tuple[ScoreTransform, float], ...] = (
     ("l3-hinge", 1.0),
     ("l3-hinge", 0.6),
     ("l3-hinge", 0.3),
@@ -79,13 +81,13 @@ class Ranker:
         *,
         n_features: int,
         dense_weight: float,
-        combine: Combine,
+        score_transform: ScoreTransform,
         matcher_weight: float = 1.0,
         bias: float = 1.0,
     ) -> None:
         self.level, self.n_features, self.dense_weight = level, n_features, dense_weight
-        self.combine, self.matcher_weight, self.bias = combine, matcher_weight, bias
-        self._search = BeamSearch([level], n_features=n_features, combine=combine)
+        self.score_transform, self.matcher_weight, self.bias = score_transform, matcher_weight, bias
+        self._search = BeamSearch([level], n_features=n_features, score_transform=score_transform)
 
     @classmethod
     def fit(
@@ -97,7 +99,7 @@ class Ranker:
         config: RankerConfig,
         *,
         dense_weight: float = 1.0,
-        combine: Combine = "l3-hinge",
+        score_transform: ScoreTransform = "l3-hinge",
         matcher_weight: float = 1.0,
         seed: int = 0,
         threads: int | None = None,
@@ -115,7 +117,7 @@ class Ranker:
         options: dict[str, Any] = {"found": inputs.found, "seed": seed, "threads": threads, "on_event": on_event}
         level = train_level(features, Y, M, clusters, config, **options)
         about: dict[str, Any] = {"n_features": features.n_features, "dense_weight": dense_weight, "bias": config.bias}
-        return cls(level, combine=combine, matcher_weight=matcher_weight, **about)
+        return cls(level, score_transform=score_transform, matcher_weight=matcher_weight, **about)
 
     @classmethod
     def fit_twice(
@@ -144,11 +146,11 @@ class Ranker:
         marked[later] = True
         before, after = train_level_twice(features, Y, M, clusters, config, marked, **options)
         about: dict[str, Any] = {"n_features": features.n_features, "dense_weight": dense_weight, "bias": config.bias}
-        return cls(before, combine="l3-hinge", **about), cls(after, combine="l3-hinge", **about)
+        return cls(before, score_transform="l3-hinge", **about), cls(after, score_transform="l3-hinge", **about)
 
-    def combining(self, combine: Combine, matcher_weight: float) -> Ranker:
+    def with_transform(self, score_transform: ScoreTransform, matcher_weight: float) -> Ranker:
         """The same models, their scores combined otherwise with the clusters'."""
-        return self._changed(combine=combine, matcher_weight=matcher_weight)
+        return self._changed(score_transform=score_transform, matcher_weight=matcher_weight)
 
     def with_labels(self, weight: Floats, bias: Floats, share: float) -> Ranker:
         """Models on tf-idf alone, joined to others on the embeddings: the weighted mean of both scores.
@@ -179,14 +181,14 @@ class Ranker:
         return {
             "n_features": self.n_features,
             "dense_weight": self.dense_weight,
-            "combine": self.combine,
+            "score_transform": self.score_transform,
             "matcher_weight": self.matcher_weight,
             "bias": self.bias,
         }
 
     def top(self, inputs: Inputs, top_k: int, *, threads: int | None = None, on_event: OnEvent | None = None) -> Csr:
         """(n_docs, n_labels) the best labels of the matcher's clusters with their scores."""
-        start = Shortlist.of(inputs.found, self.combine, self.matcher_weight)
+        start = Shortlist.of(inputs.found, self.score_transform, self.matcher_weight)
         features = inputs.features(self.dense_weight, self.bias)
         return self._search.top(features, beam=1, top_k=top_k, start=start, threads=threads, on_event=on_event)
 
@@ -199,7 +201,8 @@ class Ranker:
         """Read what `save` wrote; weights are mapped, not copied."""
         saved = storage.load(path, kind=KIND, verify=verify)
         try:
-            return cls(unpack(saved.arrays, ""), **saved.config)
+            settings = {_RENAMED.get(name, name): value for name, value in saved.config.items()}
+            return cls(unpack(saved.arrays, ""), **settings)
         except (KeyError, TypeError) as err:
             raise StorageError(f"{path} holds no ranker ({err}); copy or make it again") from err
 
@@ -211,7 +214,7 @@ def choose_ranker(
     config: RankerConfig,
     *,
     weights: Sequence[float],
-    combines: Sequence[tuple[Combine, float]],
+    score_transforms: Sequence[tuple[ScoreTransform, float]],
     labels: tuple[Floats, Floats] | None = None,
     shares: Sequence[float] = SHARES,
     later: Ints | None = None,
@@ -241,7 +244,7 @@ def choose_ranker(
     def joined(ranker: Ranker, setting: dict[str, Any]) -> Ranker:
         if labels is not None:
             ranker = ranker.with_labels(*labels, setting["label_weight"])
-        return ranker.combining(setting["combine"], setting["matcher_weight"])
+        return ranker.with_transform(setting["score_transform"], setting["matcher_weight"])
 
     def judge(judged: Ranker, final: Ranker, setting: dict[str, Any]) -> None:
         nonlocal best
@@ -264,8 +267,8 @@ def choose_ranker(
             setting: dict[str, Any] = {"dense_weight": weight}
             if labels is not None:
                 setting["label_weight"] = shares[0]
-            for combine, matcher_weight in combines:
-                judge(judged, final, {**setting, "combine": combine, "matcher_weight": matcher_weight})
+            for score_transform, matcher_weight in score_transforms:
+                judge(judged, final, {**setting, "score_transform": score_transform, "matcher_weight": matcher_weight})
             if labels is not None:
                 assert best is not None
                 chosen = best[1]

@@ -6,11 +6,12 @@ import threading
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from labelwise.config import ScoreTransform
 from labelwise.engine.threads import map_in_order
 from labelwise.errors import UsageError
 from labelwise.events import Task
@@ -18,10 +19,6 @@ from labelwise.kernels.beam import HINGE, RAW, SIGMOID, collect, descend, index_
 from labelwise.rank.features import Features
 from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.types import Csr, OnEvent
-
-Combine: TypeAlias = Literal["l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge", "sigmoid", "ranker-only"]
-"""How scores along the path become one: the product of exp(-max(0, 1 - s)^p) or of sigmoids, or the label's own score
-alone, the others only choosing the clusters (the paper's sigma)."""
 
 # A batch's scores should stay in the cache's reach, its documents outnumber the clusters.
 _SCORES_PER_BATCH = 1 << 21
@@ -40,7 +37,7 @@ class Shortlist:
     """(n_docs, width) their scores, transformed, as logarithms."""
 
     @classmethod
-    def of(cls, found: Csr, combine: Combine, weight: float = 1.0) -> Self:
+    def of(cls, found: Csr, score_transform: ScoreTransform, weight: float = 1.0) -> Self:
         """Nodes with the matcher's own scores.
 
         Parameters
@@ -55,17 +52,21 @@ class Shortlist:
         scores = np.zeros((found.shape[0], width), np.float32)
         filled = np.arange(width) < counts[:, None]
         nodes[filled] = found.indices
-        scores[filled] = np.float32(weight) * _logarithms(found.data, combine)
+        scores[filled] = np.float32(weight) * _logarithms(found.data, score_transform)
         return cls(nodes, scores)
 
 
 class BeamSearch:
     """Finds the best leaves below a root. May be used from any number of threads."""
 
-    def __init__(self, levels: Sequence[LevelWeights], *, n_features: int, combine: Combine = "l3-hinge") -> None:
-        if combine not in get_args(Combine):
-            raise UsageError(f"unknown combine {combine!r}; there are: {', '.join(get_args(Combine))}")
-        self.levels, self.n_features, self.combine = list(levels), n_features, combine
+    def __init__(
+        self, levels: Sequence[LevelWeights], *, n_features: int, score_transform: ScoreTransform = "l3-hinge"
+    ) -> None:
+        if score_transform not in get_args(ScoreTransform):
+            raise UsageError(
+                f"unknown score_transform {score_transform!r}; there are: {', '.join(get_args(ScoreTransform))}"
+            )
+        self.levels, self.n_features, self.score_transform = list(levels), n_features, score_transform
         self._arrays = [
             tuple(
                 array.view(np.uint16) if array.dtype == np.float16 else array for array in level.to_arrays("").values()
@@ -156,20 +157,20 @@ class BeamSearch:
         for depth, arrays in enumerate(self._arrays):
             last = depth == len(self.levels) - 1
             n_best = top_k if last else min(beam, self.levels[depth].n_children)
-            kind, power = _TRANSFORMS.get(self.combine, (RAW, 0) if last else (HINGE, 3))
-            alone = last and self.combine == "ranker-only"
+            kind, power = _TRANSFORMS.get(self.score_transform, (RAW, 0) if last else (HINGE, 3))
+            alone = last and self.score_transform == "ranker-only"
             standing = self._standing[depth]
             lookup = (table if standing is None else standing, *self._lookups[depth])
             next_best = np.empty((n_docs, n_best), np.int32)
             next_scores = np.empty((n_docs, n_best), np.float32)
             descend(arrays, rows, best, scores, (kind, power, alone), lookup, next_best, next_scores)
             best, scores = next_best, next_scores
-        return best, scores if self.combine == "ranker-only" else np.exp(scores)
+        return best, scores if self.score_transform == "ranker-only" else np.exp(scores)
 
 
-def _logarithms(scores: npt.NDArray[np.float32], combine: Combine) -> npt.NDArray[np.float32]:
+def _logarithms(scores: npt.NDArray[np.float32], score_transform: ScoreTransform) -> npt.NDArray[np.float32]:
     """Scores as logarithms of what is multiplied along a path, as the kernels make them below."""
-    kind, power = _TRANSFORMS.get(combine, (RAW, 0))
+    kind, power = _TRANSFORMS.get(score_transform, (RAW, 0))
     if kind == HINGE:
         return -(np.maximum(1 - scores, 0) ** power).astype(np.float32)
     return -np.logaddexp(0, -scores).astype(np.float32) if kind == SIGMOID else np.zeros_like(scores)

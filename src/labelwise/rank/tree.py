@@ -45,9 +45,9 @@ class TrainedTree:
         """What predicts with it."""
         if self.nearest is not None:
             return NeighbourSearch(
-                self.nearest, self.levels[-1], n_neighbours=config.neighbours, combine=config.combine
+                self.nearest, self.levels[-1], n_neighbours=config.neighbours, score_transform=config.score_transform
             )
-        return BeamSearch(self.levels, n_features=n_features, combine=config.combine)
+        return BeamSearch(self.levels, n_features=n_features, score_transform=config.score_transform)
 
     def save(self, path: Path | str) -> None:
         """Write a folder that `load` reads."""
@@ -111,8 +111,8 @@ def train_tree(
         last = level == tree.depth - 1
         stage = config.ranker if last else config.matcher
         found = None
-        if level > 0 and stage.negatives != "teacher":
-            search = BeamSearch(levels, n_features=features.n_features, combine="l3-hinge")
+        if level > 0 and stage.negatives != "tfn":
+            search = BeamSearch(levels, n_features=features.n_features, score_transform="l3-hinge")
             found = search.top(features, beam=config.beam, top_k=config.beam, threads=config.threads, on_event=on_event)
         name = "training the labels" if last else f"training level {level + 1} of {tree.depth}"
         levels.append(
@@ -199,10 +199,10 @@ def train_level_twice(
 
 def _negatives(teacher: Csr, found: Csr | None, config: RankerConfig) -> tuple[Csr, Csr | None]:
     """The documents of each parent that are solved first, and those that join them."""
-    if found is None or config.negatives == "teacher":
+    if found is None or config.negatives == "tfn":
         return teacher, None
     matcher = matcher_aware(found)
-    if config.negatives == "matcher":
+    if config.negatives == "man":
         # Documents of a true cluster that the matcher would not send there are left out.
         teacher = Csr(teacher.multiply(matcher))
     return teacher, matcher

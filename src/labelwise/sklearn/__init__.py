@@ -1,5 +1,5 @@
 """The models as scikit-learn estimators."""
 
-from labelwise.sklearn.classifiers import EnsembleClassifier, LinearTreeClassifier, Negatives, XTransformerClassifier
+from labelwise.sklearn.classifiers import EnsembleClassifier, LinearTreeClassifier, XTransformerClassifier
 
-__all__ = ["EnsembleClassifier", "LinearTreeClassifier", "Negatives", "XTransformerClassifier"]
+__all__ = ["EnsembleClassifier", "LinearTreeClassifier", "XTransformerClassifier"]

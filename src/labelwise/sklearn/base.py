@@ -18,6 +18,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from labelwise.config.flat import flat_names
 from labelwise.config.presets import changed, load_preset
 from labelwise.data.frames import plain_documents
 from labelwise.errors import UsageError
@@ -36,8 +37,10 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     model_: Model
     """The fitted model, which can be saved, and answers with names."""
-    _places: ClassVar[dict[str, tuple[Place, ...]]]
-    """Which settings a parameter stands for."""
+    _config_class: ClassVar[type[Any]]
+    """The configuration whose settings the parameters are."""
+    _not_settings: ClassVar[tuple[str, ...]] = ()
+    """Parameters that have the name of a setting and another meaning."""
     _texts_only: ClassVar[bool] = False
 
     # ------------------------------------------------------------------ fitting
@@ -68,17 +71,15 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """A model trained with this estimator's settings."""
 
     def _settings(self) -> dict[str, Any]:
-        """The parameters that are given, as nested settings."""
-        values: dict[str, Any] = {}
-        for name, places in self._places.items():
-            value = getattr(self, name)
-            if value is None:
-                continue
-            for place in places:
-                table = values
-                for part in place[:-1]:
-                    table = table.setdefault(part, {})
-                table[place[-1]] = value.item() if isinstance(value, np.generic) else value
+        """The parameters that are settings of the model, under the flat names of `labelwise.config.flat`."""
+        given = {
+            name: getattr(self, name) for name in self._get_param_names() if name in flat_names(self._config_class)
+        }
+        values = {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in given.items()
+            if value is not None and name not in self._not_settings
+        }
         if self.random_state is not None:
             whole = isinstance(self.random_state, int | np.integer)
             drawn = self.random_state if whole else check_random_state(self.random_state).randint(1 << 31)
@@ -87,10 +88,10 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             values["threads"] = int(self.n_jobs)
         return values
 
-    def _config(self, kind: type[Any]) -> Any:
+    def _config(self) -> Any:
         """The preset's settings with the parameters on top."""
         config = self.preset if is_dataclass(self.preset) else load_preset(self.preset)
-        if not isinstance(config, kind):
+        if type(config) is not self._config_class:
             raise UsageError(f"the preset {self.preset!r} is not one of {type(self).__name__}; choose another")
         return changed(config, self._settings(), "the parameters given")
 
@@ -178,7 +179,7 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._bounded(scores)
 
     def _bounded(self, scores: Csr) -> Csr:
-        return bounded(scores, sigmoid=getattr(self.model_.config, "combine", None) == "ranker-only")
+        return bounded(scores, sigmoid=getattr(self.model_.config, "score_transform", None) == "ranker-only")
 
     def _sparse(self) -> bool:
         return self._y_sparse if self.sparse_output == "auto" else bool(self.sparse_output)

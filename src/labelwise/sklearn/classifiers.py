@@ -34,7 +34,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from labelwise.config import EnsembleConfig, LinearTreeConfig, Rule, XTransformerConfig
+from labelwise.config import EnsembleConfig, LinearTreeConfig, Negatives, Rule, ScoreSpace, XTransformerConfig
 from labelwise.config.presets import load_preset
 from labelwise.data import Dataset
 from labelwise.errors import UsageError, need
@@ -48,9 +48,6 @@ from labelwise.sklearn.classes import Targets  # noqa: E402
 
 __all__ = ["EnsembleClassifier", "LinearTreeClassifier", "XTransformerClassifier"]
 
-Negatives = Literal["teacher", "matcher", "both"]
-_TFIDF = ("ngram_range", "min_df", "max_features", "opening")
-
 
 class LinearTreeClassifier(LabelwiseClassifier):
     """`labelwise.LinearTree`: Parabel, XR-Linear, Bonsai, DiSMEC and their kin, on texts or on features.
@@ -58,15 +55,7 @@ class LinearTreeClassifier(LabelwiseClassifier):
     Without `hold_out` (0) scores are not calibrated, and the model is trained once.
     """
 
-    _places = {  # noqa: RUF012  # declared in the base
-        **{name: ((name,),) for name in ("n_trees", "matching", "beam", "combine")},
-        **{name: (("matcher", name), ("ranker", name)) for name in ("loss", "cost")},
-        "positive_weight": (("ranker", "positive_weight"),),
-        "negatives": (("ranker", "negatives"),),
-        "weight_threshold": (("ranker", "threshold"),),
-        **{name: (("index", name),) for name in ("n_clusters", "branching", "max_leaf")},
-        **{name: (("tfidf", name),) for name in ("analyzer", "max_df", *_TFIDF)},
-    }
+    _config_class = LinearTreeConfig
 
     def __init__(
         self,
@@ -75,7 +64,7 @@ class LinearTreeClassifier(LabelwiseClassifier):
         n_trees: int | None = None,
         matching: Literal["tree", "neighbours"] | None = None,
         beam: int | None = None,
-        combine: str | None = None,
+        score_transform: str | None = None,
         loss: Literal["squared-hinge", "hinge", "logistic"] | None = None,
         cost: float | None = None,
         positive_weight: float | None = None,
@@ -100,7 +89,13 @@ class LinearTreeClassifier(LabelwiseClassifier):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.preset, self.n_trees, self.matching, self.beam, self.combine = preset, n_trees, matching, beam, combine
+        self.preset, self.n_trees, self.matching, self.beam, self.score_transform = (
+            preset,
+            n_trees,
+            matching,
+            beam,
+            score_transform,
+        )
         self.loss, self.cost, self.positive_weight, self.negatives = loss, cost, positive_weight, negatives
         self.weight_threshold, self.n_clusters, self.branching = weight_threshold, n_clusters, branching
         self.max_leaf, self.analyzer, self.ngram_range, self.min_df = max_leaf, analyzer, ngram_range, min_df
@@ -114,7 +109,7 @@ class LinearTreeClassifier(LabelwiseClassifier):
 
         kind = "texts" if isinstance(documents, list) else "features"
         train = Dataset(Y=targets.Y, labels=targets.names, **{kind: documents})
-        config = self._config(LinearTreeConfig)
+        config = self._config()
         return fit_calibrated(config, train, hold_out=self.hold_out, run_dir=self.run_dir, on_event=self.on_event)
 
 
@@ -122,20 +117,7 @@ class XTransformerClassifier(LabelwiseClassifier):
     """`labelwise.XTransformer` on texts; needs the extra `neural`. preset="hybrid" does not fine-tune, for CPUs."""
 
     _texts_only = True
-    _places = {  # noqa: RUF012  # declared in the base
-        "encoder": (("encoder", "name"),),
-        "max_length": (("encoder", "max_length"),),
-        **{name: ((name,),) for name in ("label_embedding", "fine_tune", "features", "beam", "combine", "hold_out")},
-        **{
-            name: (("matcher", name),)
-            for name in ("epochs", "steps", "batch_size", "learning_rate", "head_learning_rate", "device")
-        },
-        "cost": (("linear", "cost"), ("ranker", "cost")),
-        "negatives": (("ranker", "negatives"),),
-        "weight_threshold": (("ranker", "threshold"),),
-        **{name: (("index", name),) for name in ("n_clusters", "max_leaf")},
-        **{name: (("tfidf", name),) for name in _TFIDF},
-    }
+    _config_class = XTransformerConfig
 
     def __init__(
         self,
@@ -147,7 +129,7 @@ class XTransformerClassifier(LabelwiseClassifier):
         fine_tune: bool | None = None,
         features: Literal["both", "tfidf", "neural"] | None = None,
         beam: int | None = None,
-        combine: str | None = None,
+        score_transform: str | None = None,
         epochs: float | None = None,
         steps: int | None = None,
         batch_size: int | None = None,
@@ -174,7 +156,7 @@ class XTransformerClassifier(LabelwiseClassifier):
         n_jobs: int | None = None,
     ) -> None:
         self.preset, self.encoder, self.max_length, self.label_embedding = preset, encoder, max_length, label_embedding
-        self.fine_tune, self.features, self.beam, self.combine = fine_tune, features, beam, combine
+        self.fine_tune, self.features, self.beam, self.score_transform = fine_tune, features, beam, score_transform
         self.epochs, self.steps, self.batch_size, self.learning_rate = epochs, steps, batch_size, learning_rate
         self.head_learning_rate, self.device, self.cost, self.negatives = head_learning_rate, device, cost, negatives
         self.weight_threshold, self.n_clusters, self.max_leaf = weight_threshold, n_clusters, max_leaf
@@ -187,7 +169,7 @@ class XTransformerClassifier(LabelwiseClassifier):
     def _fit_model(self, documents: Any, targets: Targets) -> Model:
         from labelwise.models.xtransformer import XTransformer
 
-        model = XTransformer(self._config(XTransformerConfig))
+        model = XTransformer(self._config())
         options: dict[str, Any] = {"run_dir": self.run_dir, "on_event": self.on_event}
         return model.fit(documents, targets.Y, label_names=targets.names, **options)
 
@@ -199,24 +181,23 @@ class EnsembleClassifier(LabelwiseClassifier):
     ----------
     members
         Presets or configurations, one for each model.
-    combine, over, weights, prune, depth
+    rule, combine_on, weights, prune, candidates_per_model
         As in `labelwise.EnsembleConfig`.
     """
 
-    _places = {  # noqa: RUF012  # declared in the base
-        name: ((name,),) for name in ("combine", "over", "weights", "share_encoder", "prune", "depth", "hold_out")
-    }
+    _config_class = EnsembleConfig
+    _not_settings = ("members",)
 
     def __init__(
         self,
         members: Sequence[str | Path | LinearTreeConfig | XTransformerConfig] = ("default", "bonsai"),
         *,
-        combine: Rule | None = None,
-        over: Literal["scores", "probabilities"] | None = None,
+        rule: Rule | None = None,
+        combine_on: ScoreSpace | None = None,
         weights: Literal["equal", "learned"] | None = None,
         share_encoder: bool | None = None,
         prune: float | None = None,
-        depth: int | None = None,
+        candidates_per_model: int | None = None,
         hold_out: float | None = None,
         top_k: int | None = None,
         threshold: float | None = 0.5,
@@ -227,8 +208,9 @@ class EnsembleClassifier(LabelwiseClassifier):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.members, self.combine, self.over, self.weights = members, combine, over, weights
-        self.share_encoder, self.prune, self.depth, self.hold_out = share_encoder, prune, depth, hold_out
+        self.members, self.rule, self.combine_on, self.weights = members, rule, combine_on, weights
+        self.share_encoder, self.prune, self.hold_out = share_encoder, prune, hold_out
+        self.candidates_per_model = candidates_per_model
         self.top_k, self.threshold, self.candidates = top_k, threshold, candidates
         self.sparse_output, self.run_dir, self.on_event = sparse_output, run_dir, on_event
         self.random_state, self.n_jobs = random_state, n_jobs
@@ -244,7 +226,7 @@ class EnsembleClassifier(LabelwiseClassifier):
     def _fit_model(self, documents: Any, targets: Targets) -> Model:
         from labelwise.models.ensemble import Ensemble
 
-        config = self._config(EnsembleConfig)
+        config = self._config()
         seeds = {} if self.random_state is None else {"seed": config.seed}
         members = tuple(replace(member, threads=config.threads, **seeds) for member in config.members)
         options: dict[str, Any] = {"run_dir": self.run_dir, "on_event": self.on_event}

@@ -25,7 +25,7 @@ from labelwise import __version__
 from labelwise.errors import StorageError, UsageError
 from labelwise.types import Csr
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 CONFIG = "config.json"
 ARRAYS = "arrays.safetensors"
 
@@ -261,8 +261,9 @@ def map_arrays(file: Path) -> dict[str, npt.NDArray[Any]]:
 
 
 def restore(cls: type[T], values: Mapping[str, Any], path: Path | str) -> T:
-    """A configuration dataclass from its saved form."""
+    """A configuration dataclass from its saved form, that of an earlier format version too (its `RENAMED`)."""
     kinds = get_type_hints(cls)
+    values = _with_present_names(values, getattr(cls, "RENAMED", {}), set(kinds))
     unknown = sorted(set(values) - set(kinds))
     if unknown:
         raise StorageError(
@@ -277,6 +278,22 @@ def restore(cls: type[T], values: Mapping[str, Any], path: Path | str) -> T:
         else:
             ready[name] = tuple(value) if get_origin(kind) is tuple else value
     return cls(**ready)
+
+
+def _with_present_names(
+    values: Mapping[str, Any], renamed: Mapping[str, str | None], known: set[str]
+) -> Mapping[str, Any]:
+    """Settings as they are called today; those of an earlier version that are gone are left out."""
+    present = {name: value for name, value in values.items() if name in known or name not in renamed}
+    for name in (set(values) & set(renamed)) - known:
+        path = renamed[name]
+        if path is not None:
+            *above, last = path.split(".")
+            place = present
+            for part in above:
+                place = place.setdefault(part, {})
+            place[last] = values[name]
+    return present
 
 
 # ---------------------------------------------------------------------- the file system

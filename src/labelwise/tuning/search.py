@@ -219,7 +219,7 @@ def _as_features(
         return documents, validation
     if validation.texts is None:
         raise DataError("the training documents have texts, but those to tune on have none")
-    tfidf = Tfidf(replace(config.tfidf, threads=config.threads)).fit(documents, on_event=on_event)
+    tfidf = Tfidf(config.tfidf, threads=config.threads).fit(documents, on_event=on_event)
     measured = replace(validation, features=tfidf.transform(validation.texts, on_event=on_event))
     return tfidf.transform(documents, on_event=on_event), measured
 

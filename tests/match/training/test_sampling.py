@@ -71,7 +71,7 @@ def test_a_step_of_sampled_clusters_has_in_the_mean_the_gradient_of_the_whole(be
     exact = network.head.weight.grad.clone()
     found = []
     torch.manual_seed(0)
-    step.config = replace(step.config, most_clusters=5)
+    step.config = replace(step.config, max_clusters_per_step=5)
     for _ in range(400):
         weights.forget_gradients()
         step._learn(torch.from_numpy(rows), batch_of(corpus, rows).shape)
@@ -83,14 +83,14 @@ def test_a_step_of_sampled_clusters_has_in_the_mean_the_gradient_of_the_whole(be
 
 def test_training_on_samples_finds_the_planted_clusters(bert) -> None:
     network, corpus, constant = problem(bert)
-    train(network, corpus, settings(most_clusters=4, batch_size=2, epochs=20.0), constant_loss=constant)
+    train(network, corpus, settings(max_clusters_per_step=4, batch_size=2, epochs=20.0), constant_loss=constant)
     assert recall_of(network, corpus) > 99
 
 
 def test_the_linear_term_is_sampled_too(bert) -> None:
     texts, M = planted()
     encoder = encoder_of(bert)
-    config = settings(most_clusters=5, batch_size=4, epochs=3.0, start="linear", linear_term=True)
+    config = settings(max_clusters_per_step=5, batch_size=4, epochs=3.0, init="linear", linear_term=True)
     matcher = FineTunedMatcher(config).fit(encoder, documents_of(encoder, texts), M)
     assert matcher.history_.restarts == []
     rows = torch.tensor([5, 0, -1])
@@ -107,5 +107,5 @@ def test_the_linear_term_is_sampled_too(bert) -> None:
 def test_a_sample_of_none_is_refused(bert) -> None:
     texts, M = planted()
     encoder = encoder_of(bert)
-    with pytest.raises(UsageError, match=r"matcher\.most_clusters is 0; it must be at least 1"):
-        FineTunedMatcher(settings(most_clusters=0)).fit(encoder, documents_of(encoder, texts), M)
+    with pytest.raises(UsageError, match=r"matcher\.max_clusters_per_step is 0; it must be at least 1"):
+        FineTunedMatcher(settings(max_clusters_per_step=0)).fit(encoder, documents_of(encoder, texts), M)

@@ -10,7 +10,7 @@ from labelwise.match.finetuned import FineTunedMatcher
 from labelwise.match.training.distributed import joined
 from tests.match.planted import documents_of, encoder_of, planted, settings, weights_of
 
-CHANGES = {"epochs": 3.0, "batch_size": 12, "start": "linear", "linear_term": True, "patience": 99}
+CHANGES = {"epochs": 3.0, "batch_size": 12, "init": "linear", "linear_term": True, "patience": 99}
 
 
 def fit(encoder_folder, on_event=None):

@@ -278,7 +278,7 @@ def test_nothing_held_out(shop):
     assert model.weights_.tolist() == [0.5, 0.5]
     assert precision_at_k(shop["test"].Y, model.predict(shop["test"].texts), k=1) > 50
     with pytest.raises(UsageError, match="not every member is calibrated"):
-        fitted(EnsembleConfig(members=linear, hold_out=0.0, over="probabilities"), shop["train"])
+        fitted(EnsembleConfig(members=linear, hold_out=0.0, combine_on="probabilities"), shop["train"])
 
 
 def test_members_that_bring_nothing_are_dropped(shop, tmp_path):
@@ -313,7 +313,7 @@ def test_fitted_models_brought_together(pair, shop, monkeypatch):
     calls = counted(monkeypatch)
     model.predict(texts[:3])
     assert calls["transform", 0] == 1  # one vocabulary, though each model had its own
-    judged = Ensemble.of(pair, EnsembleConfig(combine="rank_average"), validation=shop["test"])
+    judged = Ensemble.of(pair, EnsembleConfig(rule="rank_average"), validation=shop["test"])
     assert judged.rule_ == "rank_average"
     assert judged.calibrator_.n_docs == len(shop["test"])
     model.calibrate(shop["test"])

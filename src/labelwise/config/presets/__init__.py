@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, TypeVar
 
 from labelwise.config import LinearTreeConfig, XTransformerConfig
+from labelwise.config.flat import with_settings
 from labelwise.errors import UsageError
 
 T = TypeVar("T")
@@ -40,11 +39,12 @@ def load_preset(name: Path | str, **overrides: Any) -> Config:
     name
         One of `preset_names()`, or the path of a file that ends in .toml.
     **overrides
-        Fields of the configuration; for a part, a dict of its fields. None leaves a field as it is.
+        Settings by their flat names (see `labelwise.config.flat`), or fields of the configuration; for a part, a dict
+        of its fields. None leaves a setting as it is.
 
     Examples
     --------
-    >>> config = load_preset("parabel", n_trees=1, ranker={"cost": 2.0})
+    >>> config = load_preset("parabel", n_trees=1, cost=2.0, ranker={"threshold": 0.05})
     """
     if str(name).endswith(".toml"):
         path = Path(name)
@@ -59,7 +59,8 @@ def load_preset(name: Path | str, **overrides: Any) -> Config:
     model = values.pop("model", "linear-tree")
     if model not in _MODELS:
         raise UsageError(f"{name}: model is {model!r}; it must be one of {', '.join(map(repr, _MODELS))}")
-    return changed(changed(_MODELS[model](), values, str(name)), overrides, "the settings given")
+    config: Config = with_settings(_MODELS[model](), values, str(name)).validated(str(name))
+    return changed(config, overrides, "the settings given")
 
 
 def load_linear_preset(name: Path | str, **overrides: Any) -> LinearTreeConfig:
@@ -70,27 +71,15 @@ def load_linear_preset(name: Path | str, **overrides: Any) -> LinearTreeConfig:
     return config
 
 
-def changed(config: T, values: Mapping[str, Any], whose: str) -> T:
-    """A configuration with other values for some fields, checked; `whose` names them in an error.
+def changed(config: T, settings: Mapping[str, Any], where: str) -> T:
+    """A model's configuration with other settings, as `load_preset` takes them, checked.
 
-    None leaves a field as it is, as TOML has no None and an option that is not given is None.
+    Parameters
+    ----------
+    where
+        What to put before the name of a setting in an error: a file, say.
     """
-    kinds = get_type_hints(type(config))
-    known = [field.name for field in fields(config)]  # type: ignore[arg-type]  # T is a dataclass
-    ready = {}
-    for name, value in values.items():
-        if name not in known:
-            raise UsageError(f"{whose}: there is no setting {name!r}; there are: {', '.join(known)}")
-        if value is None:
-            continue
-        old, where = getattr(config, name), f"{whose}: {name}"
-        if is_dataclass(old):
-            if not isinstance(value, Mapping):
-                raise UsageError(f"{where} is {value!r}; it must be a table of settings")
-            ready[name] = changed(old, value, where)
-        else:
-            ready[name] = _checked(kinds[name], value, where)
-    return replace(config, **ready)  # type: ignore[type-var]  # as above
+    return with_settings(config, settings, where).validated(where)  # type: ignore[no-any-return]  # of its own type
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -100,36 +89,3 @@ def _read(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} does not exist; give a .toml file, or one of: {', '.join(preset_names())}") from err
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
         raise UsageError(f"{path} is not valid TOML: {err}") from err
-
-
-def _checked(kind: Any, value: Any, where: str) -> Any:
-    """The value as the field wants it, or an error that says what the field wants."""
-    if not _fits(kind, value):
-        raise UsageError(f"{where} is {value!r}; it must be {_described(kind)}")
-    if get_origin(kind) is tuple:
-        return tuple(value)
-    return float(value) if kind is float else value
-
-
-def _fits(kind: Any, value: Any) -> bool:
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return value in parts
-    if origin in (UnionType, Union):
-        return any(_fits(part, value) for part in parts)
-    if origin is tuple:
-        return isinstance(value, list | tuple) and len(value) == len(parts) and all(map(_fits, parts, value))
-    if kind in (int, float) and isinstance(value, bool):
-        return False
-    return isinstance(value, int | float if kind is float else kind)
-
-
-def _described(kind: Any) -> str:
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return f"one of {', '.join(map(repr, parts))}"
-    if origin is tuple:
-        return f"a list of {len(parts)} values, each {_described(parts[0])}"
-    if parts:
-        return " or ".join(_described(part) for part in parts if part is not type(None))
-    return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "a string")

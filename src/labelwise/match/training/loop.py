@@ -45,6 +45,7 @@ def train(
     constant_loss: float,
     evaluate: Callable[[], float] | None = None,
     checkpoint: Path | None = None,
+    seed: int = 0,
     processes: Processes | None = None,
     on_event: OnEvent | None = None,
 ) -> History:
@@ -63,13 +64,13 @@ def train(
         A folder to save the state in from time to time, and to go on from if it is there.
     """
     processes = processes or Processes()
-    torch.manual_seed(config.seed)
+    torch.manual_seed(seed)
     batch_size = min(config.batch_size, len(corpus))
     batch_size -= batch_size % processes.count
     if not batch_size:
         raise UsageError(f"{processes.count} processes cannot share batches of fewer documents; start fewer of them")
     packed = corpus.packer is not None and processes.count == 1
-    schedule = Schedule((Packed if packed else Padded)(corpus.lengths, batch_size, config.seed))
+    schedule = Schedule((Packed if packed else Padded)(corpus.lengths, batch_size, seed))
     total = config.steps or max(1, round(config.epochs * schedule.steps_per_epoch))
     warmup = max(1, round(config.warmup * total))
     between = max(1, round(config.evaluate_every * schedule.steps_per_epoch))

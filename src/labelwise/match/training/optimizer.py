@@ -99,7 +99,7 @@ class MixedPrecisionOptimizer:
             self.processes.average(grad)
         norm = torch.stack([torch.linalg.vector_norm(grad) for grad in grads]).square().sum().sqrt() / self.scale
         broken = (~torch.isfinite(norm)).float()
-        factor = torch.clamp(self.config.clip / (norm + 1e-6), max=1.0) / self.scale
+        factor = torch.clamp(self.config.max_grad_norm / (norm + 1e-6), max=1.0) / self.scale
         torch._foreach_mul_(grads, factor)
         self.optimizer.found_inf = broken  # type: ignore[attr-defined]  # the fused kernel then leaves all as it is
         self.optimizer.step()

@@ -45,7 +45,7 @@ class TrainStep:
         self.alike = torch.zeros((), device=self.device)
         """Sum of how alike the embeddings of a batch are: the mean cosine of two of them, 0 where there is but one."""
         # Activations that are computed again restore the state of chance, which no capture allows.
-        self._captures = self.device.type == "cuda" and config.graph_steps and not config.checkpoint_activations
+        self._captures = self.device.type == "cuda" and config.graph_steps and not config.gradient_checkpointing
         self.forget_graphs()
 
     def forget_graphs(self) -> None:
@@ -111,7 +111,7 @@ class TrainStep:
         with nullcontext() if packer is None else packer.attention(), self.device:
             inputs = corpus.inputs(rows, shape)
             embedding = self.network.embed(inputs, packer, len(rows), model=model)  # (part, hidden)
-            chosen = corpus.sample(rows, config.most_clusters)
+            chosen = corpus.sample(rows, config.max_clusters_per_step)
             clusters, weights = (None, None) if chosen is None else chosen[:2]
             scores = self.network.score(embedding, corpus.term(rows, chosen), clusters)  # (part, n_clusters)
             signs = corpus.signs(rows, chosen)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelwise.config import EnsembleConfig, IndexConfig, LinearTreeConfig, RankerConfig, XTransformerConfig
+from labelwise.config import (
+    EnsembleConfig,
+    HoldoutConfig,
+    IndexConfig,
+    LinearTreeConfig,
+    RankerConfig,
+    XTransformerConfig,
+)
 from labelwise.errors import DataError
 from labelwise.models.base import CALIBRATED_ON, Model
 from labelwise.models.fitting.workbench import Workbench
@@ -54,7 +61,7 @@ def fit_members(config: EnsembleConfig, bench: Workbench) -> list[TrainedMember]
     groups = _fit_matchers(config, bench) if neural else []
     if groups is None:
         return None
-    n, depth = len(config.members), max(config.depth, CALIBRATED_ON)
+    n, depth = len(config.members), max(config.candidates_per_model, CALIBRATED_ON)
     for group in groups:
         for at, stages, matcher in zip(group.numbers, group.stages, group.matchers, strict=True):
             bench.say(f"member {at + 1} of {n}: {describe(config.members[at])}")
@@ -85,13 +92,12 @@ def _fit_matchers(config: EnsembleConfig, bench: Workbench) -> list[_MatcherGrou
     from labelwise.match.training.distributed import joined
     from labelwise.models.fitting.ground import Ground
     from labelwise.models.fitting.stages import Stages
-    from labelwise.models.xtransformer import checked
 
     groups: dict[Hashable, _MatcherGroup] = {}
     for at, member in enumerate(config.members):
         if isinstance(member, XTransformerConfig):
             group = groups.setdefault(kin(member, at, share=config.share_encoder), _MatcherGroup())
-            ground = Ground(checked(member), bench)
+            ground = Ground(member, bench)
             ground.device()  # say before the work that there is none
             group.numbers.append(at)
             group.stages.append(Stages(ground))
@@ -129,12 +135,10 @@ def kin(config: XTransformerConfig, number: int, *, share: bool) -> Hashable:
         ranker=RankerConfig(),
         features="both",
         dense_weight=None,
-        combine=None,
+        score_transform=None,
         matcher_weight=None,
         label_weight=None,
-        calibrate=True,
-        hold_out=0.0,
-        learn_validation=False,
+        holdout=HoldoutConfig(),
     )
 
 

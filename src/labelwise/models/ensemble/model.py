@@ -10,13 +10,13 @@ from typing import Any, Self
 import numpy as np
 
 from labelwise import storage
-from labelwise.config import EnsembleConfig, Rule
+from labelwise.config import EnsembleConfig, Rule, ScoreSpace
 from labelwise.data import Dataset
 from labelwise.errors import StorageError, UsageError
 from labelwise.models.base import CALIBRATED_ON, Model, check_fitted, load_model
 from labelwise.models.card import render_card
 from labelwise.models.ensemble.members import TrainedMember, describe, fit_members
-from labelwise.models.ensemble.rules import ScoreSpace, combine
+from labelwise.models.ensemble.rules import combine
 from labelwise.models.ensemble.selection import HoldoutScorer, choose_rule, learn_weights, prune
 from labelwise.models.fitting.source import Source, check_texts
 from labelwise.models.fitting.workbench import Workbench
@@ -76,7 +76,7 @@ class Ensemble(Model):
         run_dir
             Keep the stages' results there, and find them again: a run that was killed goes on.
         """
-        config = _checked(self.config)
+        config = self.config.validated()
         if not config.members:
             raise UsageError("an ensemble needs members to train; give configurations, or use Ensemble.of(models)")
         source = Source.of(
@@ -85,9 +85,9 @@ class Ensemble(Model):
             label_names=label_names,
             label_texts=label_texts,
             validation=validation,
-            hold_out=config.hold_out,
+            hold_out=config.holdout.share,
             seed=config.seed,
-            learn_validation=config.learn_validation,
+            learn_validation=config.holdout.learn_validation,
             features=True,
         )
         with fitting(run_dir, on_event) as run:
@@ -120,7 +120,7 @@ class Ensemble(Model):
             models have equal weights.
         """
         _check_alike(models)
-        self = cls(_checked(replace(config or EnsembleConfig(), members=tuple(model.config for model in models))))
+        self = cls(replace(config or EnsembleConfig(), members=tuple(model.config for model in models)).validated())
         share_parts(models)
         labels, truth = models[0].labels_, None
         held: list[Csr | None] = [None] * len(models)
@@ -128,7 +128,7 @@ class Ensemble(Model):
             known = validation.with_labels(labels)
             truth = known.Y
             reading = PredictionCache(models[0].inputs(known), threads=self.config.threads, on_event=on_event)
-            held = [model.scores(reading, max(self.config.depth, CALIBRATED_ON)) for model in models]
+            held = [model.scores(reading, max(self.config.candidates_per_model, CALIBRATED_ON)) for model in models]
         members = [TrainedMember(model, found) for model, found in zip(models, held, strict=True)]
         sizes: dict[str, Any] = {
             name: models[0].report_[name] for name in ("documents", "pairs") if name in models[0].report_
@@ -147,22 +147,22 @@ class Ensemble(Model):
         """Choose rule and weights where held-out documents can say, and calibrate."""
         config, models = self.config, [member.model for member in members]
         over = self._choose_over(models)
-        rule, weights, calibrator = config.combine or "average", np.full(len(models), 1 / len(models)), None
+        rule, weights, calibrator = config.rule or "average", np.full(len(models), 1 / len(models)), None
         held = [member.held for member in members if member.held is not None]
         stay: Ints = np.arange(len(models))
         if truth is not None and len(held) == len(members):
             values = [_values(model, found, over) for model, found in zip(models, held, strict=True)]
-            jury = HoldoutScorer(values, truth, depth=config.depth, over=over)
-            rule = config.combine or choose_rule(jury, len(models))
+            jury = HoldoutScorer(values, truth, depth=config.candidates_per_model, over=over)
+            rule = config.rule or choose_rule(jury, len(models))
             if config.prune is not None:
                 stay = prune(jury, rule, weights, config.prune)
                 values, weights = [values[at] for at in stay], weights[stay] / weights[stay].sum()
-                jury = HoldoutScorer(values, truth, depth=config.depth, over=over)
+                jury = HoldoutScorer(values, truth, depth=config.candidates_per_model, over=over)
             if config.weights == "learned":
                 weights = learn_weights(jury, rule, weights)
-            options: dict[str, Any] = {"weights": weights, "depth": config.depth, "over": over}
+            options: dict[str, Any] = {"weights": weights, "depth": config.candidates_per_model, "over": over}
             measured = measure(combine(values, rule, **options, top_k=CALIBRATED_ON), truth)
-            calibrator = measured.calibrator if config.calibrate else None
+            calibrator = measured.calibrator if config.holdout.calibrate else None
             report["validation"] = {**kind, **measured.to_dict()}
             report["tuning"] = {"trials": jury.trials, "metric": "the mean of P@1, P@3 and P@5"}
         shares = dict(zip(stay.tolist(), weights.tolist(), strict=True))
@@ -181,12 +181,12 @@ class Ensemble(Model):
 
     def _choose_over(self, models: Sequence[Model]) -> ScoreSpace:
         calibrated = all(model.calibrator_ is not None for model in models)
-        if self.config.over == "probabilities" and not calibrated:
+        if self.config.combine_on == "probabilities" and not calibrated:
             raise UsageError(
                 "not every member is calibrated, so there are no probabilities to combine; give validation documents, "
                 "hold more documents out, or combine scores"
             )
-        return self.config.over or ("probabilities" if calibrated else "scores")
+        return self.config.combine_on or ("probabilities" if calibrated else "scores")
 
     # ------------------------------------------------------------------ using
 
@@ -201,7 +201,7 @@ class Ensemble(Model):
 
     def scores(self, reading: PredictionCache, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each document with combined scores."""
-        depth = max(self.config.depth, top_k)
+        depth = max(self.config.candidates_per_model, top_k)
         values = [_values(model, model.scores(reading, depth), self.over_) for model in self.members_]
         options: dict[str, Any] = {"weights": self.weights_, "depth": depth, "over": self.over_, "top_k": top_k}
         return combine(values, self.rule_, **options, on_event=reading.on_event)
@@ -279,13 +279,3 @@ def _check_alike(models: Sequence[Model]) -> None:
             )
         if (model.tfidf_ is None) != (first.tfidf_ is None):
             raise UsageError(f"of model 1 and model {number} one reads texts and the other features; give models alike")
-
-
-def _checked(config: EnsembleConfig) -> EnsembleConfig:
-    if config.depth < 1:
-        raise UsageError(f"depth is {config.depth}; it must be at least 1")
-    if not 0 <= config.hold_out < 1:
-        raise UsageError(f"hold_out is {config.hold_out}; it must be a share between 0 and 1")
-    if config.prune is not None and config.prune < 0:
-        raise UsageError(f"prune is {config.prune}; give the points that a member must bring to stay, 0 or more")
-    return config

@@ -21,17 +21,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.config import Rule
+from labelwise.config import Rule, ScoreSpace
 from labelwise.events import Task
 from labelwise.predictions.ranking import rank_best
 from labelwise.types import Csr, Floats, OnEvent
 
-ScoreSpace = Literal["scores", "probabilities"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 
 DOCUMENTS_PER_BLOCK = 1 << 13

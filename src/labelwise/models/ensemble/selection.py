@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.config import Rule
-from labelwise.models.ensemble.rules import RULES, Candidates, ScoreSpace
+from labelwise.config import Rule, ScoreSpace
+from labelwise.models.ensemble.rules import RULES, Candidates
 from labelwise.predictions.ranking import rank_best
 from labelwise.types import Csr, Floats, Ints
 

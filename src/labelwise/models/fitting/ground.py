@@ -5,7 +5,7 @@ Each is kept in the run directory where there is one, and models that are fitted
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -111,9 +111,9 @@ class Ground:
     def index(self) -> Tree:
         """The tree of labels, flat: clusters right below the root."""
         config, part, encoder, label_texts = self.config, self.train(), self.encoder(), self.source.label_texts
-        index = replace(config.index, seed=config.seed, threads=config.threads)
+        index = config.index
         kind = config.label_embedding
-        inputs: dict[str, Any] = {"config": index, "kind": kind, "Y": part.Y}
+        inputs: dict[str, Any] = {"config": index, "seed": config.seed, "kind": kind, "Y": part.Y}
         if kind == "text-emb":
             inputs |= {"encoder": config.encoder, "texts": label_texts}
         else:
@@ -127,12 +127,13 @@ class Ground:
                 Z = embed_labels(part.Y, unit_rows(part.E), **options)
             else:
                 Z = unit_rows(encoder.embed(label_texts, pooling="mean", device=self.device(), on_event=self.on_event))
-            tree = build_tree(Z, index, on_event=self.on_event)
+            tree = build_tree(Z, index, seed=config.seed, threads=config.threads, on_event=self.on_event)
             return tree.collapse(*range(1, tree.depth - 1)) if tree.depth > 2 else tree
 
         read = config.tfidf if kind == "pifa-tfidf" else config.encoder
         return self.bench.once(
-            ("index", index, kind, read), lambda: kept(self.run, "index", inputs, compute, Tree.save, Tree.load)
+            ("index", index, config.seed, kind, read),
+            lambda: kept(self.run, "index", inputs, compute, Tree.save, Tree.load),
         )
 
     # ------------------------------------------------------------------ around

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from labelwise import storage
-from labelwise.config import XTransformerConfig
+from labelwise.config import ScoreTransform, XTransformerConfig
 from labelwise.index import Tree
 from labelwise.match.heads import LabelHead
 from labelwise.match.recall import recall_at
@@ -16,8 +16,7 @@ from labelwise.models.calibrator import Calibrator
 from labelwise.models.holdout import measure
 from labelwise.predictions.ranking import keep_best
 from labelwise.rank.negatives import teacher_forcing
-from labelwise.rank.ranker import COMBINES, SHARES, WEIGHTS, Inputs, Ranker, choose_ranker
-from labelwise.rank.search import Combine
+from labelwise.rank.ranker import SCORE_TRANSFORMS, SHARES, WEIGHTS, Inputs, Ranker, choose_ranker
 from labelwise.types import Csr, Floats, Ints, OnEvent
 
 KIND = "ranked"
@@ -85,8 +84,8 @@ def rank(
     options: dict[str, Any] = {"seed": config.seed, "threads": config.threads, "on_event": on_event}
     own = None if labels is None or config.features != "both" else (labels.weight, labels.bias)
     weight = config.dense_weight if own is None else config.label_weight
-    fixed = None not in (weight, config.combine, config.matcher_weight)
-    if held is None or truth is None or (aside is not None and fixed and not config.calibrate):
+    fixed = None not in (weight, config.score_transform, config.matcher_weight)
+    if held is None or truth is None or (aside is not None and fixed and not config.holdout.calibrate):
         ranker, chosen = _fit_as_configured(everything, own, Y, M, tree, config, options)
         return Ranked(ranker, None, {"chosen": chosen}, None)
     known = Csr(truth[:, : Y.shape[1]])
@@ -97,7 +96,7 @@ def rank(
         tree.clusters,
         config.ranker,
         weights=WEIGHTS if config.dense_weight is None else [config.dense_weight],
-        combines=_combines(config),
+        score_transforms=_transforms_left(config),
         labels=own,
         shares=SHARES if config.label_weight is None else [config.label_weight],
         later=aside,
@@ -114,7 +113,7 @@ def rank(
         "tuning": {"trials": len(trials), "metric": "the mean of P@1, P@3 and P@5"},
     }
     report["validation"] = measured.to_dict()
-    return Ranked(final, measured.calibrator if config.calibrate else None, report, found)
+    return Ranked(final, measured.calibrator if config.holdout.calibrate else None, report, found)
 
 
 def _fit_as_configured(
@@ -129,7 +128,7 @@ def _fit_as_configured(
     """The ranker where there is nothing to choose by, and what its settings are."""
     settings: dict[str, Any] = {
         "dense_weight": config.dense_weight or 1.0,
-        "combine": config.combine or "l3-hinge",
+        "score_transform": config.score_transform or "l3-hinge",
         "matcher_weight": 1.0 if config.matcher_weight is None else config.matcher_weight,
     }
     inputs = everything if own is None else replace(everything, E=None)
@@ -140,12 +139,17 @@ def _fit_as_configured(
     return ranker.with_labels(*own, settings["label_weight"]), settings
 
 
-def _combines(config: XTransformerConfig) -> list[tuple[Combine, float]]:
+def _transforms_left(config: XTransformerConfig) -> list[tuple[ScoreTransform, float]]:
     """The ways to combine scores that are left to choose from."""
-    if config.combine is not None and config.matcher_weight is not None:
-        return [(config.combine, config.matcher_weight)]
-    if config.combine is not None:
-        return [pair for pair in COMBINES if pair[0] == config.combine] or [(config.combine, 1.0)]
+    if config.score_transform is not None and config.matcher_weight is not None:
+        return [(config.score_transform, config.matcher_weight)]
+    if config.score_transform is not None:
+        return [pair for pair in SCORE_TRANSFORMS if pair[0] == config.score_transform] or [
+            (config.score_transform, 1.0)
+        ]
     if config.matcher_weight is not None:
-        return [(combine, config.matcher_weight) for combine in dict.fromkeys(pair[0] for pair in COMBINES)]
-    return list(COMBINES)
+        return [
+            (score_transform, config.matcher_weight)
+            for score_transform in dict.fromkeys(pair[0] for pair in SCORE_TRANSFORMS)
+        ]
+    return list(SCORE_TRANSFORMS)

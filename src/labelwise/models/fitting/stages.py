@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 
-from labelwise.config import IndexConfig, TfidfConfig
+from labelwise.config import HoldoutConfig, IndexConfig, TfidfConfig
 from labelwise.features.encoder import Encoder
 from labelwise.index import Tree
 from labelwise.match.finetuned import FineTunedMatcher
@@ -109,11 +109,11 @@ class Stages:
                 lambda matcher, path: matcher.save(path, encoder=False),
                 lambda path: FrozenMatcher.load(path, device=device, encoder=self.ground.encoder()),
             )
-        settings, groups = replace(config.matcher, seed=config.seed), [tree.n_clusters for tree in trees]
+        settings, groups = config.matcher, [tree.n_clusters for tree in trees]
         Y = learn.Y if settings.learn_labels else None
         if Y is not None:
             inputs["Y"] = Y
-        inputs |= {"config": settings} | ({"groups": groups} if len(groups) > 1 else {})
+        inputs |= {"config": settings, "seed": config.seed} | ({"groups": groups} if len(groups) > 1 else {})
         validation = None
         if judge is not None:
             true = _clusters(judge.Y, trees)
@@ -130,6 +130,7 @@ class Stages:
                 groups=groups,
                 validation=validation,
                 checkpoint=None if self.run is None else self.run.scratch("matcher", inputs),
+                seed=config.seed,
                 threads=config.threads,
                 on_event=hook,
             )
@@ -159,8 +160,7 @@ class Stages:
             tfidf=TfidfConfig(),
             index=IndexConfig(),
             label_embedding="pifa-neural",
-            hold_out=0.0,
-            learn_validation=False,
+            holdout=HoldoutConfig(calibrate=config.holdout.calibrate),
         )
         inputs: dict[str, Any] = {
             "config": settings,

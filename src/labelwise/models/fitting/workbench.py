@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from labelwise.config import TfidfConfig
@@ -28,9 +27,9 @@ class Workbench:
         """The vocabulary of the training texts; None where the documents are rows of features."""
         if self.source.X is not None:
             return None
-        config = replace(config, threads=threads)
         return self.once(
-            ("tfidf", config), lambda: fit_tfidf(config, self.source.texts, self.run, on_event=self.on_event)
+            ("tfidf", config),
+            lambda: fit_tfidf(config, self.source.texts, self.run, threads=threads, on_event=self.on_event),
         )
 
     def features(self, config: TfidfConfig, threads: int | None, *, judged: bool = False) -> Csr:
@@ -40,7 +39,9 @@ class Workbench:
         if tfidf is None:
             assert rows is not None
             return rows
-        return self.once(("features", judged, config), lambda: tfidf.transform(texts or [], on_event=self.on_event))
+        return self.once(
+            ("features", judged, config), lambda: tfidf.transform(texts or [], threads=threads, on_event=self.on_event)
+        )
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gives, made by whichever model asks first."""

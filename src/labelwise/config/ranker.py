@@ -1,0 +1,49 @@
+"""How linear models are trained, and how their scores along a path become one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from labelwise.config.settings import Count, NonNegative, Positive, Settings
+
+ScoreTransform: TypeAlias = Literal["l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge", "sigmoid", "ranker-only"]
+"""How scores along the path to a label become one: the product of exp(-max(0, 1 - s)^p) or of sigmoids, or the label's
+own score alone, the scores above only choosing the clusters (the paper's sigma)."""
+Negatives: TypeAlias = Literal["tfn", "man", "tfn+man"]
+"""Whose documents are hard negatives of a label: teacher-forcing negatives, those of its true cluster; matcher-aware
+negatives, those that the matcher sends there; or both."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankerConfig(Settings):
+    """How the linear models of one level are trained and kept."""
+
+    ALIASES: ClassVar[Mapping[str, Mapping[Any, Any]]] = {
+        "negatives": {"teacher": "tfn", "matcher": "man", "both": "tfn+man", "man+tfn": "tfn+man"}
+    }
+
+    loss: Literal["squared-hinge", "hinge", "logistic"] = "squared-hinge"
+    """Squared hinge as in the paper, hinge, or logistic, which makes a probabilistic label tree."""
+    cost: Positive = 1.0
+    """Cost of a violation against the size of the weights: liblinear's C."""
+    positive_weight: Positive = 1.0
+    """Cost multiplier for violations by positive documents."""
+    negatives: Negatives = "tfn"
+    """Hard negatives: teacher-forcing (tfn: documents of the true cluster), matcher-aware (man: documents that the
+    matcher sends to the cluster), or both (tfn+man)."""
+    bias: NonNegative = 1.0
+    """Value of the constant feature that carries the bias; 0 for none."""
+    tolerance: Positive = 0.3
+    """A label has converged when its projected gradients span less than this: liblinear's eps."""
+    max_sweeps: Count = 20
+    """Most passes over the documents."""
+    matcher_sweeps: Count = 4
+    """Most passes after the matcher-aware negatives have joined the teacher-forcing ones, which are solved first."""
+    threshold: NonNegative = 0.1
+    """Weights smaller than this are dropped."""
+    max_weights: Count | None = None
+    """Most weights kept for a label, the largest ones."""
+    half_precision: bool = True
+    """Keep weights as 16-bit floats; sums are 32-bit in any case."""

@@ -1,0 +1,223 @@
+"""What every configuration can do: check itself, and say in one sentence what is wrong with it.
+
+A configuration is a frozen dataclass that inherits from `Settings`. The type of a field says which values it takes: a
+`Literal` its choices, `Annotated` with a `Range` its bounds. A configuration stores what it is given; `validated`
+checks it, for Python, TOML files and the command line alike, and every `fit` calls it before any work.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from labelwise.errors import UsageError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """The bounds of a number."""
+
+    above: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+
+    def holds(self, value: float) -> bool:
+        """Whether a number keeps all bounds; NaN keeps none."""
+        return (
+            math.isfinite(value)
+            and (self.above is None or value > self.above)
+            and (self.at_least is None or value >= self.at_least)
+            and (self.at_most is None or value <= self.at_most)
+            and (self.below is None or value < self.below)
+        )
+
+    def __str__(self) -> str:
+        words = {"above": self.above, "at least": self.at_least, "at most": self.at_most, "below": self.below}
+        return " and ".join(f"{word} {bound:g}" for word, bound in words.items() if bound is not None)
+
+
+Count = Annotated[int, Range(at_least=1)]
+"""A number of things of which there is at least one."""
+Positive = Annotated[float, Range(above=0)]
+NonNegative = Annotated[float, Range(at_least=0)]
+Share = Annotated[float, Range(at_least=0, at_most=1)]
+"""A part of a whole."""
+ShareBelowOne = Annotated[float, Range(at_least=0, below=1)]
+Seed = Annotated[int, Range(at_least=0, below=1 << 63)]
+"""A random seed."""
+Threads = Annotated[int, Range(at_least=1)] | None
+"""A number of threads; None for all cores."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """A configuration that checks itself."""
+
+    ALIASES: ClassVar[Mapping[str, Mapping[Any, Any]]] = {}
+    """For each field, other words for its choices: what `validated` puts in their place."""
+    RENAMED: ClassVar[Mapping[str, str | None]] = {}
+    """Fields of format version 1: what they are called now (``part.field`` for one of a part), None if gone."""
+
+    def validated(self, where: str = "") -> Self:
+        """The same settings in their plain types, or a `UsageError` with one sentence on the first that is wrong.
+
+        Parameters
+        ----------
+        where
+            What to put before the name of a setting in that sentence: a file, say.
+        """
+        return self._validated(f"{where}: " if where else "", "")
+
+    def _validated(self, where: str, path: str) -> Self:
+        plain: dict[str, Any] = {}
+        kinds = field_types(type(self))
+        for field in fields(self):
+            name, value = f"{path}{field.name}", getattr(self, field.name)
+            plain[field.name] = _plain(kinds[field.name], self.ALIASES.get(field.name, {}), value, where, name)
+        checked = replace(self, **plain)
+        for problem in checked.problems():
+            raise UsageError(f"{where}{path}{problem}")
+        return checked
+
+    def problems(self) -> Iterator[str]:
+        """A sentence for each combination of settings that cannot be; a class with such combinations overrides it."""
+        yield from ()
+
+
+def field_types(config: type[Any]) -> dict[str, Any]:
+    """The types of all fields, with their ranges."""
+    return get_type_hints(config, include_extras=True)
+
+
+def choices(config: type[Any], name: str) -> tuple[Any, ...]:
+    """The choices of a field, as its `Literal` lists them."""
+    return _choices(field_types(config)[name])
+
+
+def _choices(kind: Any) -> tuple[Any, ...]:
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    if get_origin(kind) in (UnionType, Union):
+        return tuple(choice for part in get_args(kind) for choice in _choices(part))
+    return ()
+
+
+def _plain(kind: Any, aliases: Mapping[Any, Any], value: Any, where: str, name: str) -> Any:
+    """A value in the plain type of its field, or an error that says what the field takes."""
+    if is_dataclass(kind) and isinstance(kind, type):
+        if not isinstance(value, kind):
+            raise UsageError(f"{where}{name} is {value!r}; it must be a {kind.__name__}")
+        return value._validated(where, f"{name}.") if isinstance(value, Settings) else value
+    if get_origin(kind) is tuple and get_args(kind)[1:] == (Ellipsis,):
+        return _plain_members(get_args(kind)[0], value, where, name)
+    if isinstance(value, str) and value in aliases:
+        value = aliases[value]
+    fitting = _fitting(kind, value)
+    if fitting is _UNFIT:
+        raise UsageError(f"{where}{name} is {value!r}; it must be {described(kind)}{_hint(kind, value)}")
+    return fitting
+
+
+def _plain_members(kind: Any, value: Any, where: str, name: str) -> Any:
+    """A tuple of configurations, each checked under its own name."""
+    kinds = get_args(kind) or (kind,)
+    if not isinstance(value, tuple | list) or not all(isinstance(one, kinds) for one in value):
+        names = " or ".join(one.__name__ for one in kinds)
+        raise UsageError(f"{where}{name} is {value!r}; it must be a sequence, each item a {names}")
+    return tuple(one._validated(where, f"{name}[{number}].") for number, one in enumerate(value))
+
+
+_UNFIT = object()
+
+
+def _fitting(kind: Any, value: Any) -> Any:
+    """The value in the type of a field, `_UNFIT` if it is not of that type."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return value if any(value == part and type(value) is type(part) for part in parts) else _UNFIT
+    if origin is Annotated:
+        fitting = _fitting(parts[0], value)
+        bounds = [part for part in parts[1:] if isinstance(part, Range)]
+        return fitting if fitting is not _UNFIT and all(bound.holds(fitting) for bound in bounds) else _UNFIT
+    if origin in (UnionType, Union):
+        return next((found for part in parts if (found := _fitting(part, value)) is not _UNFIT), _UNFIT)
+    if origin is tuple:
+        if not isinstance(value, list | tuple) or len(value) != len(parts):
+            return _UNFIT
+        items = [_fitting(part, item) for part, item in zip(parts, value, strict=True)]
+        return _UNFIT if any(item is _UNFIT for item in items) else tuple(items)
+    if kind is type(None):
+        return value if value is None else _UNFIT
+    if kind is bool:
+        return bool(value) if type(value).__name__ in ("bool", "bool_") else _UNFIT
+    return _number(kind, value) if kind in (int, float) else value if isinstance(value, kind) else _UNFIT
+
+
+def _number(kind: type[int] | type[float], value: Any) -> Any:
+    """A Python number of a number of any library; whole numbers are not made of others."""
+    if isinstance(value, bool) or type(value).__name__ == "bool_":
+        return _UNFIT
+    if kind is int:
+        return int(value) if isinstance(value, numbers.Integral) else _UNFIT
+    return float(value) if isinstance(value, numbers.Real) and math.isfinite(value) else _UNFIT
+
+
+def described(kind: Any) -> str:
+    """What a field takes, for a sentence that begins with "it must be"."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return f"one of {', '.join(map(repr, parts))}"
+    if origin is Annotated:
+        return f"{described(parts[0])} {' and '.join(str(part) for part in parts[1:] if isinstance(part, Range))}"
+    if origin is tuple:
+        return f"a list of {len(parts)} values, each {described(parts[0])}"
+    if parts:
+        told = [described(part) for part in parts if part is not type(None)]
+        return " or ".join([*told, "None"] if type(None) in parts else told)
+    return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "a string")
+
+
+def _hint(kind: Any, value: Any) -> str:
+    """A guess at what was meant, where a choice is misspelt."""
+    words = [choice for choice in _choices(kind) if isinstance(choice, str)]
+    close = difflib.get_close_matches(value, words, 1) if isinstance(value, str) else []
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def with_changes(config: T, values: Mapping[str, Any], where: str) -> T:
+    """A configuration with other values for some fields, not checked yet; those of a part are a mapping.
+
+    None leaves a field as it is, as TOML has no None and an option that is not given is None.
+    """
+    known = [field.name for field in fields(config)]  # type: ignore[arg-type]  # T is a dataclass
+    changes = {}
+    for name, value in values.items():
+        if name not in known:
+            raise UsageError(f"{where}: {unknown(type(config), name, known)}")
+        if value is None:
+            continue
+        old = getattr(config, name)
+        if is_dataclass(old) and isinstance(value, Mapping):
+            value = with_changes(old, value, f"{where}: {name}")
+        elif is_dataclass(old) and not is_dataclass(value):
+            raise UsageError(f"{where}: {name} is {value!r}; it must be a table of settings")
+        changes[name] = value
+    return replace(config, **changes)  # type: ignore[type-var]  # as above
+
+
+def unknown(config: type[Any], name: str, known: list[str]) -> str:
+    """A sentence about a setting that does not exist."""
+    renamed = getattr(config, "RENAMED", {}).get(name)
+    if renamed is not None:
+        return f"the setting {name!r} is called {renamed} now"
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"there is no setting {name!r}; {hint}there are: {', '.join(known)}"
