@@ -102,8 +102,8 @@ def test_the_papers_settings(name, n_clusters, steps, warmup_steps, rate):
     assert matcher.head_learning_rate == rate
     assert round(matcher.warmup * steps) == pytest.approx(warmup_steps, abs=2)
     assert (matcher.loss, matcher.mean_loss, matcher.weight_decay, matcher.dropout) == ("squared-hinge", True, 0.0, 0.1)
-    assert (matcher.start, matcher.linear_term, config.fine_tune) == ("zero", False, True)
-    assert (config.label_embedding, config.features, config.ranker.negatives) == ("pifa-tfidf", "both", "both")
+    assert (matcher.init, matcher.linear_term, config.fine_tune) == ("zero", False, True)
+    assert (config.label_embedding, config.features, config.ranker.negatives) == ("pifa-tfidf", "both", "tfn+man")
 
 
 def test_the_two_kinds_are_not_mixed_up():
@@ -159,7 +159,7 @@ def test_a_file_of_ones_own(tmp_path):
         ("[ranker]\ncost = 'much'", r"ranker: cost is 'much'; it must be a number"),
         ("n_trees = 1.5", r"n_trees is 1.5; it must be a whole number"),
         ("n_trees = true", r"n_trees is True; it must be a whole number"),
-        ("combine = 'sum'", r"combine is 'sum'; it must be one of 'l1-hinge', "),
+        ("score_transform = 'sum'", r"score_transform is 'sum'; it must be one of 'l1-hinge', "),
         ("ranker = 3", r"ranker is 3; it must be a table of settings"),
         ("[tfidf]\nngram_range = [1]", r"ngram_range is \[1\]; it must be a list of 2 values, each a whole number"),
         ("[tfidf]\nnorm = 'l3'", r"norm is 'l3'; it must be one of 'l1', 'l2'"),
@@ -184,5 +184,5 @@ def test_unknown_names():
         load_preset("parable")
     with pytest.raises(UsageError, match=r"none.toml does not exist; give a .toml file, or one of: default"):
         load_preset("none.toml")
-    with pytest.raises(UsageError, match="there is no setting 'cost'"):
-        load_preset("default", cost=1)
+    with pytest.raises(UsageError, match="there is no setting 'costs'; did you mean 'cost'"):
+        load_preset("default", costs=1)

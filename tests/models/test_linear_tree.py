@@ -421,8 +421,8 @@ def test_names_that_a_saved_model_could_not_keep(labels, names, message):
     [
         ({"n_trees": 0}, "n_trees is 0"),
         ({"beam": 0}, "beam is 0"),
-        ({"matching": "neighbours", "neighbours": 0}, "neighbours is 0; it must be at least 1"),
-        ({"matching": "nearest"}, "unknown matching 'nearest'; there are: tree, neighbours"),
+        ({"matching": "neighbours", "neighbours": 0}, "neighbours is 0; it must be a whole number of at least 1"),
+        ({"matching": "nearest"}, "matching is 'nearest'; it must be one of 'tree', 'neighbours'"),
         ({"matching": "neighbours", "n_trees": 3}, "n_trees is 3, but trees only differ in how they find labels"),
         ({"matcher": RankerConfig(bias=0.5)}, "matcher.bias and ranker.bias differ"),
         ({"ranker": RankerConfig(cost=-1)}, "cost is -1"),

@@ -275,10 +275,10 @@ def test_features_that_are_none():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"cost": 0.0}, "cost is 0.0; it must be above 0"),
+        ({"cost": 0.0}, "cost is 0.0; it must be a number above 0"),
         ({"cost": float("nan")}, "cost is nan"),
-        ({"loss": "l2"}, "unknown loss 'l2'; there are: squared-hinge, hinge, logistic"),
-        ({"negatives": "random"}, "unknown negatives 'random'; there are: teacher, matcher, both"),
+        ({"loss": "l2"}, "loss is 'l2'; it must be one of 'squared-hinge', 'hinge', 'logistic'"),
+        ({"negatives": "random"}, "negatives is 'random'; it must be one of 'tfn', 'man', 'tfn\\+man'"),
         ({"positive_weight": -1.0}, "positive_weight is -1.0"),
         ({"tolerance": 0.0}, "tolerance is 0.0"),
         ({"max_sweeps": 0}, "max_sweeps is 0"),

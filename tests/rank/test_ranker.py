@@ -62,7 +62,7 @@ def factor(scores, score_transform):
     return np.exp(-(np.maximum(0, 1 - scores) ** int(score_transform[1])))
 
 
-@pytest.mark.parametrize(("combine", "matcher_weight"), [*SCORE_TRANSFORMS, ("l1-hinge", 1.0)])
+@pytest.mark.parametrize(("score_transform", "matcher_weight"), [*SCORE_TRANSFORMS, ("l1-hinge", 1.0)])
 def test_scores_are_those_worked_by_hand(data, score_transform, matcher_weight):
     inputs, Y, M = data
     ranker = Ranker.fit(
@@ -105,12 +105,12 @@ def test_fit_top_save_load_with_any_features(data, tmp_path, kind):
     again = loaded.top(inputs, 3)
     np.testing.assert_array_equal(again.indices, found.indices)
     np.testing.assert_array_equal(again.data, found.data)
-    for name in ("n_features", "dense_weight", "combine", "matcher_weight", "bias"):
+    for name in ("n_features", "dense_weight", "score_transform", "matcher_weight", "bias"):
         assert getattr(loaded, name) == getattr(ranker, name)
     rows = np.array([7, 3, 100])
     np.testing.assert_allclose(ranker.top(inputs.take(rows), 3).toarray(), found.toarray()[rows], rtol=1e-5)
     with pytest.raises(StorageError, match="holds no ranker"):
-        _without(tmp_path / "ranker", "combine")
+        _without(tmp_path / "ranker", "score_transform")
 
 
 def _without(folder, name):
@@ -214,10 +214,10 @@ def test_the_better_combination_is_chosen(matcher_knows):
         score_transforms=score_transforms if matcher_knows else score_transforms[::-1],
     )
     assert ranker.score_transform == ("l3-hinge" if matcher_knows else "ranker-only")
-    assert [trial["combine"] for trial in trials] == [
+    assert [trial["score_transform"] for trial in trials] == [
         name for name, _ in (score_transforms if matcher_knows else score_transforms[::-1])
     ]
-    means = {trial["combine"]: np.mean(trial["precisions"]) for trial in trials}
+    means = {trial["score_transform"]: np.mean(trial["precisions"]) for trial in trials}
     assert means[ranker.score_transform] == max(means.values()) > min(means.values())
     np.testing.assert_array_equal(final.level.dense, ranker.level.dense)  # nothing comes later: the same ranker
     assert final.score_transform == ranker.score_transform
@@ -263,9 +263,9 @@ def test_held_out_documents_are_learnt_from_in_the_end(data, negatives):
     config = RankerConfig(**settings, matcher_sweeps=3000, negatives=negatives)
     held = np.array([3, 40, 41, 77, 118])
     rest = np.setdiff1d(np.arange(len(M.indptr) - 1), held)
-    options = {"weights": [2.0], "combines": SCORE_TRANSFORMS[1:3], "later": held}
+    options = {"weights": [2.0], "score_transforms": SCORE_TRANSFORMS[1:3], "later": held}
     judged, final, _ = choose_ranker((inputs, Y, M), (inputs.take(held), Y[held]), CLUSTERS, config, **options)
-    about = {"dense_weight": 2.0, "combine": judged.score_transform, "matcher_weight": judged.matcher_weight}
+    about = {"dense_weight": 2.0, "score_transform": judged.score_transform, "matcher_weight": judged.matcher_weight}
     for found, rows in ((judged, rest), (final, np.arange(len(held) + len(rest)))):
         alone = Ranker.fit(inputs.take(rows), Y[rows], M[rows], CLUSTERS, config, **about)
         np.testing.assert_allclose(label_scores(found, inputs), label_scores(alone, inputs), atol=2e-3)

@@ -122,7 +122,7 @@ def same(a, b):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 
-@pytest.mark.parametrize("combine", COMBINE)
+@pytest.mark.parametrize("score_transform", COMBINE)
 @pytest.mark.parametrize("half", [False, True])
 def test_batches_threads_and_single_documents_agree(score_transform, half, monkeypatch):
     _, levels, X = problem(11, depth=3, n_docs=40, half=half)
@@ -236,7 +236,7 @@ def test_levels_without_a_single_weight():
     np.testing.assert_array_equal(found.indices, [0, 1, 0, 1])
 
 
-@pytest.mark.parametrize("combine", COMBINE)
+@pytest.mark.parametrize("score_transform", COMBINE)
 def test_a_search_may_begin_at_a_shortlist(score_transform):
     """The nodes of the first level, found and scored elsewhere, lead to the leaves that a whole search finds."""
     tree, levels, X = problem(11, depth=2, n_docs=9)

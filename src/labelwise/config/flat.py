@@ -58,11 +58,11 @@ def flat_names(config: type[Any]) -> list[str]:
 
 
 def with_settings(config: Any, values: Mapping[str, Any], where: str) -> Any:
-    """A configuration with changes by flat names or by fields (a mapping for those of a part), not checked yet.
+    """A configuration with changes by flat names or by fields (a mapping for those of a part), checked.
 
     None leaves a setting as it is.
     """
-    places, nested = PLACES[type(config)], dict[str, Any]()
+    places, nested, names = PLACES[type(config)], dict[str, Any](), dict[str, str]()
     known = {field.name for field in fields(config)}
     for name, value in values.items():
         if value is None:
@@ -72,7 +72,8 @@ def with_settings(config: Any, values: Mapping[str, Any], where: str) -> Any:
             raise UsageError(f"{where}: {unknown(type(config), name, flat_names(type(config)))}")
         for place in ((name,),) if whole else places[name]:
             _put(nested, place, value)
-    return with_changes(config, nested, where)
+            names[".".join(place)] = name
+    return with_changes(config, nested, where).validated(where, names=names)
 
 
 def _put(nested: dict[str, Any], place: Place, value: Any) -> None:

@@ -40,7 +40,7 @@ class Range:
         )
 
     def __str__(self) -> str:
-        words = {"above": self.above, "at least": self.at_least, "at most": self.at_most, "below": self.below}
+        words = {"above": self.above, "of at least": self.at_least, "at most": self.at_most, "below": self.below}
         return " and ".join(f"{word} {bound:g}" for word, bound in words.items() if bound is not None)
 
 
@@ -57,6 +57,18 @@ Threads = Annotated[int, Range(at_least=1)] | None
 """A number of threads; None for all cores."""
 
 
+@dataclass(frozen=True)
+class _Sentence:
+    """How a sentence on a wrong setting begins, and what it calls the setting."""
+
+    where: str
+    names: Mapping[str, str]
+
+    def error(self, path: str, value: Any, wanted: str) -> UsageError:
+        """The error that a value is not what a setting takes."""
+        return UsageError(f"{self.where}{self.names.get(path, path)} is {value!r}; it must be {wanted}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """A configuration that checks itself."""
@@ -66,25 +78,27 @@ class Settings:
     RENAMED: ClassVar[Mapping[str, str | None]] = {}
     """Fields of format version 1: what they are called now (``part.field`` for one of a part), None if gone."""
 
-    def validated(self, where: str = "") -> Self:
+    def validated(self, where: str = "", *, names: Mapping[str, str] | None = None) -> Self:
         """The same settings in their plain types, or a `UsageError` with one sentence on the first that is wrong.
 
         Parameters
         ----------
         where
             What to put before the name of a setting in that sentence: a file, say.
+        names
+            What the user calls a setting (``{"holdout.share": "hold_out"}``), where that is not its path.
         """
-        return self._validated(f"{where}: " if where else "", "")
+        return self._validated(_Sentence(f"{where}: " if where else "", names or {}), "")
 
-    def _validated(self, where: str, path: str) -> Self:
+    def _validated(self, sentence: _Sentence, path: str) -> Self:
         plain: dict[str, Any] = {}
         kinds = field_types(type(self))
         for field in fields(self):
             name, value = f"{path}{field.name}", getattr(self, field.name)
-            plain[field.name] = _plain(kinds[field.name], self.ALIASES.get(field.name, {}), value, where, name)
+            plain[field.name] = _plain(kinds[field.name], self.ALIASES.get(field.name, {}), value, sentence, name)
         checked = replace(self, **plain)
         for problem in checked.problems():
-            raise UsageError(f"{where}{path}{problem}")
+            raise UsageError(f"{sentence.where}{path}{problem}")
         return checked
 
     def problems(self) -> Iterator[str]:
@@ -110,29 +124,29 @@ def _choices(kind: Any) -> tuple[Any, ...]:
     return ()
 
 
-def _plain(kind: Any, aliases: Mapping[Any, Any], value: Any, where: str, name: str) -> Any:
+def _plain(kind: Any, aliases: Mapping[Any, Any], value: Any, sentence: _Sentence, path: str) -> Any:
     """A value in the plain type of its field, or an error that says what the field takes."""
     if is_dataclass(kind) and isinstance(kind, type):
         if not isinstance(value, kind):
-            raise UsageError(f"{where}{name} is {value!r}; it must be a {kind.__name__}")
-        return value._validated(where, f"{name}.") if isinstance(value, Settings) else value
+            raise sentence.error(path, value, f"a {kind.__name__}")
+        return value._validated(sentence, f"{path}.") if isinstance(value, Settings) else value
     if get_origin(kind) is tuple and get_args(kind)[1:] == (Ellipsis,):
-        return _plain_members(get_args(kind)[0], value, where, name)
+        return _plain_members(get_args(kind)[0], value, sentence, path)
     if isinstance(value, str) and value in aliases:
         value = aliases[value]
     fitting = _fitting(kind, value)
     if fitting is _UNFIT:
-        raise UsageError(f"{where}{name} is {value!r}; it must be {described(kind)}{_hint(kind, value)}")
+        raise sentence.error(path, value, f"{described(kind)}{_hint(kind, value)}")
     return fitting
 
 
-def _plain_members(kind: Any, value: Any, where: str, name: str) -> Any:
+def _plain_members(kind: Any, value: Any, sentence: _Sentence, path: str) -> Any:
     """A tuple of configurations, each checked under its own name."""
     kinds = get_args(kind) or (kind,)
     if not isinstance(value, tuple | list) or not all(isinstance(one, kinds) for one in value):
         names = " or ".join(one.__name__ for one in kinds)
-        raise UsageError(f"{where}{name} is {value!r}; it must be a sequence, each item a {names}")
-    return tuple(one._validated(where, f"{name}[{number}].") for number, one in enumerate(value))
+        raise sentence.error(path, value, f"a sequence, each item a {names}")
+    return tuple(one._validated(sentence, f"{path}[{number}].") for number, one in enumerate(value))
 
 
 _UNFIT = object()

@@ -59,7 +59,7 @@ def load_preset(name: Path | str, **overrides: Any) -> Config:
     model = values.pop("model", "linear-tree")
     if model not in _MODELS:
         raise UsageError(f"{name}: model is {model!r}; it must be one of {', '.join(map(repr, _MODELS))}")
-    config: Config = with_settings(_MODELS[model](), values, str(name)).validated(str(name))
+    config: Config = with_settings(_MODELS[model](), values, str(name))
     return changed(config, overrides, "the settings given")
 
 
@@ -79,7 +79,7 @@ def changed(config: T, settings: Mapping[str, Any], where: str) -> T:
     where
         What to put before the name of a setting in an error: a file, say.
     """
-    return with_settings(config, settings, where).validated(where)  # type: ignore[no-any-return]  # of its own type
+    return with_settings(config, settings, where)  # type: ignore[no-any-return]  # of its own type
 
 
 def _read(path: Path) -> dict[str, Any]:
