@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from labelwise import generate_shop
-from labelwise.config import EnsembleConfig, IndexConfig, LinearTreeConfig, TfidfConfig
+from labelwise.config import EnsembleConfig, HoldoutConfig, IndexConfig, LinearTreeConfig, TfidfConfig
 from labelwise.config.presets import load_preset
 from labelwise.models.ensemble import Ensemble
 from labelwise.models.linear_tree import LinearTree
@@ -88,7 +88,12 @@ def ensemble(linear, neural, shop):
 
     def get(rule, over="scores", validation=None):
         config = EnsembleConfig(
-            rule=rule, combine_on=over, weights="equal", calibrate=False, candidates_per_model=5, threads=1
+            rule=rule,
+            combine_on=over,
+            weights="equal",
+            holdout=HoldoutConfig(calibrate=False),
+            candidates_per_model=5,
+            threads=1,
         )
         made = Ensemble.of(members, config, validation=validation)
         made.weights_ = made.weights_ * [0.5, 1.0, 1.5]

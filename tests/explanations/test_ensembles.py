@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from labelwise import explain
-from labelwise.config import EnsembleConfig
+from labelwise.config import EnsembleConfig, HoldoutConfig
 from labelwise.config.presets import load_preset
 from labelwise.models.ensemble import Ensemble
 from labelwise.models.ensemble.rules import RULES
@@ -65,7 +65,7 @@ def test_trees_that_share_an_encoder(encoder, shop):
         )
         for kind in ("pifa-tfidf", "pifa-neural")
     )
-    config = EnsembleConfig(members=members, rule="average", hold_out=0.2, threads=1)
+    config = EnsembleConfig(members=members, rule="average", holdout=HoldoutConfig(share=0.2), threads=1)
     model = Ensemble(config).fit(train.texts, train.Y, label_names=train.labels)
     for one in explain(model, text, top_k=2, words=EVERY):
         assert sum(member.contribution for member in one.members) == pytest.approx(one.score, abs=1e-6)

@@ -134,9 +134,9 @@ def test_probabilities_are_the_model_s(linear, shop):
     [
         ("x-transformer", {}),
         ("hybrid", {}),
-        ("hybrid", {"combine": "sigmoid", "matcher_weight": 0.3}),
+        ("hybrid", {"score_transform": "sigmoid", "matcher_weight": 0.3}),
         ("hybrid", {"features": "neural"}),
-        ("hybrid", {"features": "tfidf", "combine": "ranker-only"}),
+        ("hybrid", {"features": "tfidf", "score_transform": "ranker-only"}),
     ],
 )
 def test_words_bias_and_embedding_add_up(neural, shop, preset, overrides):

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 import labelwise
 from labelwise import Ensemble, LinearTree, XTransformer
+from labelwise.config import HoldoutConfig
 from labelwise.errors import MissingExtraError, StorageError, UsageError
 from labelwise.integrations.hub import card_head
 from labelwise.models.base import Model
@@ -151,7 +152,7 @@ def test_where_an_encoder_lay_stays_untold(tmp_path):
     pytest.importorskip("transformers", reason="needs the extra neural")
     encoder = str(write_model(tmp_path / "home-of-ann" / "tiny", "bert"))
     config = labelwise.load_preset("hybrid", encoder={"name": encoder, "max_length": 8}, matcher={"device": "cpu"})
-    made = XTransformer(replace(config, hold_out=0.0)).fit(TEXTS, LABELS)
+    made = XTransformer(replace(config, holdout=HoldoutConfig(share=0.0))).fit(TEXTS, LABELS)
     made.save_pretrained(tmp_path / "out")
     for file in (tmp_path / "out").rglob("*"):
         assert file.is_dir() or b"home-of-ann" not in file.read_bytes()

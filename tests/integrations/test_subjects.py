@@ -89,13 +89,13 @@ def test_settings_of_a_project():
     config, unknown = configured(section, train, jobs=3)
     assert (config.n_trees, config.ranker.cost, config.tfidf.ngram_range, config.threads) == (2, 2.0, (1, 2), 3)
     assert unknown == []
-    config, _ = configured({"ranker": {"cost": 2, "bias": 0.5}, "ranker.bias": "2", "threads": "4"}, train)  # of TOML
-    assert (config.ranker.cost, config.ranker.bias, config.threads) == (2.0, 2.0, 4)
+    config, _ = configured({"ranker": {"cost": 2, "tolerance": 0.5}, "ranker.tolerance": "2", "threads": "4"}, train)
+    assert (config.ranker.cost, config.ranker.tolerance, config.threads) == (2.0, 2.0, 4)
     config, _ = configured({"preset": "hybrid"}, train)
     assert config == load_preset("hybrid")
     config, _ = configured({"preset": "hybrid", "hold_out": "0.2"}, train)
     assert isinstance(config, XTransformerConfig)
-    assert config.hold_out == 0.2
+    assert config.holdout.share == 0.2
     for wrong, said in (
         ({"preset": "parable"}, "no preset 'parable'"),
         ({"n_trees": "many"}, "n_trees is 'many'; it must be a whole number"),

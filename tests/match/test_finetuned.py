@@ -34,9 +34,9 @@ def all_scores(matcher, documents):
 
 
 @pytest.mark.parametrize("linear_term", [True, False])
-@pytest.mark.parametrize("start", ["zero", "linear"])
-def test_fit_match_save_load(bert, tmp_path, start, linear_term):
-    matcher, documents, M = fitted(bert, start=start, linear_term=linear_term, epochs=12.0, dropout=0.1)
+@pytest.mark.parametrize("init", ["zero", "linear"])
+def test_fit_match_save_load(bert, tmp_path, init, linear_term):
+    matcher, documents, M = fitted(bert, init=init, linear_term=linear_term, epochs=12.0, dropout=0.1)
     E, found = matcher.match(documents, top_b=3)
     assert E.shape == (64, 32)
     assert E.dtype == found.data.dtype == np.float32
@@ -132,28 +132,28 @@ def test_activations_computed_again_learn_the_same(bert):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"epochs": 0.0}, "matcher.epochs is 0.0; it must be above 0"),
-        ({"batch_size": 0}, "matcher.batch_size is 0; it must be above 0"),
-        ({"learning_rate": -1.0}, "matcher.learning_rate is -1.0; it must be above 0"),
-        ({"learning_rate": float("nan")}, "matcher.learning_rate is nan; it must be above 0"),
-        ({"clip": 0.0}, "matcher.clip is 0.0; it must be above 0"),
-        ({"patience": 0}, "matcher.patience is 0; it must be above 0"),
-        ({"warmup": 1.5}, "matcher.warmup is 1.5; it must be a share between 0 and 1"),
-        ({"dropout": 1.0}, "matcher.dropout is 1.0; it must be a share between 0 and 0.99"),
-        ({"micro_batch": 0}, "matcher.micro_batch is 0; it must be at least 1"),
-        ({"steps": 0}, "matcher.steps is 0; it must be at least 1"),
-        ({"folds": 1}, "matcher.folds is 1; it must be at least 2"),
-        ({"weight_decay": -0.1}, "matcher.weight_decay is -0.1; it must be 0 or more"),
-        ({"dense_weight": 0.0}, "matcher.dense_weight is 0.0; it must be above 0"),
-        ({"loss": "l2"}, "unknown matcher.loss 'l2'; there are: squared-hinge, hinge, bce"),
-        ({"precision": "fp8"}, "unknown matcher.precision 'fp8'; there are: auto, fp32, bf16, fp16"),
-        ({"init": "random"}, "unknown matcher.start 'random'; there are: linear, zero"),
+        ({"epochs": 0.0}, "epochs is 0.0; it must be a number above 0"),
+        ({"batch_size": 0}, "batch_size is 0; it must be a whole number of at least 1"),
+        ({"learning_rate": -1.0}, "learning_rate is -1.0; it must be a number above 0"),
+        ({"learning_rate": float("nan")}, "learning_rate is nan; it must be a number above 0"),
+        ({"max_grad_norm": 0.0}, "max_grad_norm is 0.0; it must be a number above 0"),
+        ({"patience": 0}, "patience is 0; it must be a whole number of at least 1"),
+        ({"warmup": 1.5}, "warmup is 1.5; it must be a number from 0 to 1"),
+        ({"dropout": 1.0}, "dropout is 1.0; it must be a number from 0 to 0.99"),
+        ({"micro_batch": 0}, "micro_batch is 0; it must be a whole number of at least 1 or None"),
+        ({"steps": 0}, "steps is 0; it must be a whole number of at least 1 or None"),
+        ({"folds": 1}, "folds is 1; it must be a whole number of at least 2"),
+        ({"weight_decay": -0.1}, "weight_decay is -0.1; it must be a number of at least 0"),
+        ({"dense_weight": 0.0}, "dense_weight is 0.0; it must be a number above 0"),
+        ({"loss": "l2"}, "loss is 'l2'; it must be one of 'squared-hinge', 'hinge', 'bce'"),
+        ({"precision": "fp8"}, "precision is 'fp8'; it must be one of 'auto', 'fp32', 'bf16', 'fp16'"),
+        ({"init": "random"}, "init is 'random'; it must be one of 'linear', 'zero'"),
     ],
 )
 def test_wrong_settings_are_refused_in_one_sentence(bert, changes, sentence):
     with pytest.raises(UsageError) as error:
         fitted(bert, **changes)
-    assert str(error.value) == sentence
+    assert str(error.value) == f"matcher: {sentence}"
 
 
 def test_texts_and_clusters_must_match(bert):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labelwise import Ensemble, add_labels, explain, generate_shop, load_model, precision_at_k, split_validation
-from labelwise.config import EnsembleConfig
+from labelwise.config import EnsembleConfig, HoldoutConfig
 from labelwise.config.presets import load_preset
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.match.finetuned import FineTunedMatcher
@@ -103,20 +103,26 @@ def test_a_model_with_learnt_labels_is_explained_and_grown_like_others(with_labe
 
 def test_models_that_share_an_encoder_share_the_labels_it_has_learnt(shop, settings):
     configs = [settings(matcher={"learn_labels": True}, label_embedding=kind) for kind in ("pifa-tfidf", "pifa-neural")]
-    model = Ensemble(EnsembleConfig(members=tuple(configs), hold_out=0.15))
+    model = Ensemble(EnsembleConfig(members=tuple(configs), holdout=HoldoutConfig(share=0.15)))
     model.fit(shop["train"].texts, shop["train"].Y, label_names=shop["train"].labels)
     first, second = model.members_
     assert first.matcher_.joint is second.matcher_.joint
     assert len(first.matcher_.joint.groups_) == 2
     hidden = first.matcher_.encoder_.hidden_size
     assert first.ranker_.level.dense.shape[1] == second.ranker_.level.dense.shape[1] == hidden + 1
-    frozen = EnsembleConfig(members=(configs[0], settings("hybrid", matcher={"learn_labels": True})), hold_out=0.15)
-    with pytest.raises(UsageError, match="learn_labels needs an encoder that is fine-tuned"):
+    not_tuned = replace(configs[1], fine_tune=False)
+    frozen = EnsembleConfig(members=(configs[0], not_tuned), holdout=HoldoutConfig(share=0.15))
+    with pytest.raises(UsageError, match=r"members\[1\].matcher.learn_labels needs an encoder that is fine-tuned"):
         Ensemble(frozen).fit(shop["train"].texts, shop["train"].Y, label_names=shop["train"].labels)
 
 
 def test_what_the_ranker_reads_decides_whether_they_count(shop, settings, tmp_path):
-    changes = {"matcher": {"learn_labels": True}, "combine": "ranker-only", "matcher_weight": 1.0, "calibrate": False}
+    changes = {
+        "matcher": {"learn_labels": True},
+        "score_transform": "ranker-only",
+        "matcher_weight": 1.0,
+        "calibrate": False,
+    }
     plain = fitted(settings(features="tfidf", **changes), shop["train"], run_dir=tmp_path)
     assert plain.ranker_.level.dense.shape[1] == 1
     none = fitted(settings(label_weight=0.0, **changes), shop["train"], run_dir=tmp_path)
@@ -129,7 +135,7 @@ def test_what_the_ranker_reads_decides_whether_they_count(shop, settings, tmp_pa
 def test_labels_are_learnt_by_fine_tuning_only(shop, settings):
     for preset, changes, message in (
         ("hybrid", {"matcher": {"learn_labels": True}}, "learn_labels needs an encoder that is fine-tuned"),
-        ("x-transformer", {"label_weight": 1.5}, "label_weight is 1.5; it must be a share"),
+        ("x-transformer", {"label_weight": 1.5}, "label_weight is 1.5; it must be a number from 0 to 1 or None"),
     ):
         with pytest.raises(UsageError, match=message):
             fitted(settings(preset, **changes), shop["train"])
@@ -142,7 +148,7 @@ def test_what_it_tells_of_itself(model):
     assert list(report["recall"]) == [1, 5, 10, 20]
     assert 0 < report["recall"][1] <= report["recall"][5] <= report["recall"][10] <= report["recall"][20] <= 100
     best = max(report["trials"], key=lambda trial: np.mean(trial["precisions"]))
-    assert report["chosen"] == {name: best[name] for name in ("dense_weight", "combine", "matcher_weight")}
+    assert report["chosen"] == {name: best[name] for name in ("dense_weight", "score_transform", "matcher_weight")}
     scores = [report["validation"]["scores"][f"P@{k}"] for k in (1, 3, 5)]
     assert scores == pytest.approx(best["precisions"])
     facts = dict(model.facts())
@@ -198,7 +204,7 @@ def test_held_out_documents_choose_as_given_ones_do(shop, settings):
     from labelwise.data.split import split_rows
 
     train, config = shop["train"], settings("hybrid", label_embedding="pifa-tfidf")
-    rest, aside = split_rows(train.Y, config.hold_out, seed=config.seed)
+    rest, aside = split_rows(train.Y, config.holdout.share, seed=config.seed)
     whole = fitted(config, train)
     given = fitted(config, train.take(rest), validation=train.take(aside))
     assert whole.report_["validation"]["documents"] == given.report_["validation"]["documents"] == len(aside)
@@ -228,7 +234,7 @@ def test_given_documents_can_be_learnt_from_too(shop, settings):
 def test_nothing_held_out(shop, settings):
     model = fitted(settings("hybrid", hold_out=0.0), shop["train"])
     assert model.calibrator_ is None
-    assert model.report_["chosen"]["combine"] == "l3-hinge"
+    assert model.report_["chosen"]["score_transform"] == "l3-hinge"
     assert "validation" not in model.report_
     assert precision_at_k(shop["test"].Y, model.predict(shop["test"].texts), k=1) > 50
 
@@ -314,10 +320,10 @@ def test_lists_of_label_names(settings):
 @pytest.mark.parametrize(
     ("overrides", "complaint"),
     [
-        ({"beam": 0}, "beam is 0; it must be at least 1"),
-        ({"hold_out": 1.0}, "hold_out is 1.0; it must be a share between 0 and 1"),
-        ({"dense_weight": -1.0}, "dense_weight is -1.0; it must be above 0"),
-        ({"matcher": {"epochs": 0.0}}, "matcher.epochs is 0.0; it must be above 0"),
+        ({"beam": 0}, "beam is 0; it must be a whole number of at least 1"),
+        ({"hold_out": 1.0}, "hold_out is 1.0; it must be a number from 0 to below 1"),
+        ({"dense_weight": -1.0}, "dense_weight is -1.0; it must be a number above 0 or None"),
+        ({"matcher": {"epochs": 0.0}}, "matcher.epochs is 0.0; it must be a number above 0"),
         ({"encoder": {"max_length": 2}}, "max_length is 2; it must be at least 4"),
         ({"encoder": {"max_length": 4096}}, "reads at most 64 tokens"),
         ({"encoder": {"name": "./nowhere"}}, "there is no folder ./nowhere"),

@@ -15,7 +15,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from labelwise import Ensemble, LinearTree, generate_shop, load_model
-from labelwise.config import EnsembleConfig, LinearTreeConfig
+from labelwise.config import EnsembleConfig, HoldoutConfig, LinearTreeConfig
 from labelwise.config.presets import load_preset
 from labelwise.errors import DataError, UsageError
 from labelwise.sklearn import EnsembleClassifier, LinearTreeClassifier, XTransformerClassifier
@@ -79,7 +79,7 @@ def test_lists_dense_and_sparse_say_the_same():
 def test_scores_are_those_of_the_model():
     estimator = LinearTreeClassifier(preset="parabel", n_trees=2, cost=2.0, sparse_output=False, random_state=3)
     estimator.fit(TEXTS, sp.csr_array(Y), label_names=CLASSES)
-    config = load_preset("parabel", n_trees=2, seed=3, matcher={"cost": 2.0}, ranker={"cost": 2.0})
+    config = load_preset("parabel", n_trees=2, seed=3, matcher={"cost": 2.0}, ranker={"cost": 2.0}, hold_out=0.0)
     model = LinearTree(config).fit(TEXTS, sp.csr_array(Y.astype(np.float32)), label_names=CLASSES)
     assert estimator.model_.config == config
     expected = model.predict(TEXTS, top_k=4).matrix.toarray()
@@ -158,11 +158,9 @@ def test_pickles_clones_and_folders(kind, tmp_path):
 
 
 def test_an_ensemble_is_that_of_labelwise():
-    estimator = EnsembleClassifier(["default", LinearTreeConfig(beam=2)], score_transform="average", hold_out=0.0).fit(
-        TEXTS, Y
-    )
+    estimator = EnsembleClassifier(["default", LinearTreeConfig(beam=2)], rule="average", hold_out=0.0).fit(TEXTS, Y)
     config = EnsembleConfig(
-        members=(LinearTreeConfig(), LinearTreeConfig(beam=2)), score_transform="average", hold_out=0.0
+        members=(LinearTreeConfig(), LinearTreeConfig(beam=2)), rule="average", holdout=HoldoutConfig(share=0.0)
     )
     model = Ensemble(config).fit(TEXTS, sp.csr_array(Y.astype(np.float32)))
     np.testing.assert_array_equal(estimator.predict_proba(TEXTS), model.predict(TEXTS, top_k=4).matrix.toarray())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "stats": ("labelwise.cli.stats:Stats", "Describe a data set: sizes, label tail, duplicates; draw the tail."),
     "convert": ("labelwise.cli.convert:Convert", "Write a data set in another of the field's formats."),
-    "shop": ("labelwise.cli.shop:Shop", "Generate the built-in data set: products and the queries that led to them."),
+    "shop": ("labelwise.cli.shop:GenerateShop", "Generate the built-in data set: products and their search queries."),
     "train": ("labelwise.cli.train:Train", "Train a model on a data set, calibrated, with a card; tune it if asked."),
     "predict": ("labelwise.cli.predict:Predict", "Labels with probabilities for texts, by a trained model."),
     "explain": ("labelwise.cli.explain:Explain", "Why a text has its labels: words, path through the tree, documents."),

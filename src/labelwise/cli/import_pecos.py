@@ -41,4 +41,6 @@ class ImportPecos(Command):
         model = load_xr_linear(self.source, label_names=names, on_event=show.on_event)
         model.save(self.destination)
         facts = "; ".join(f"{name}: {value}" for name, value in model.facts())
-        out.print(f"{self.destination}: {facts}; beam {model.config.beam}, {model.config.combine}", markup=False)
+        out.print(
+            f"{self.destination}: {facts}; beam {model.config.beam}, {model.config.score_transform}", markup=False
+        )

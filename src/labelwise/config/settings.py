@@ -40,8 +40,12 @@ class Range:
         )
 
     def __str__(self) -> str:
-        words = {"above": self.above, "of at least": self.at_least, "at most": self.at_most, "below": self.below}
-        return " and ".join(f"{word} {bound:g}" for word, bound in words.items() if bound is not None)
+        if self.at_least is not None and self.at_most is not None:
+            return f"from {self.at_least} to {self.at_most}"
+        if self.at_least is not None and self.below is not None:
+            return f"from {self.at_least} to below {self.below}"
+        words = {"above": self.above, "of at least": self.at_least, "of at most": self.at_most, "below": self.below}
+        return " and ".join(f"{word} {bound}" for word, bound in words.items() if bound is not None)
 
 
 Count = Annotated[int, Range(at_least=1)]
@@ -51,7 +55,7 @@ NonNegative = Annotated[float, Range(at_least=0)]
 Share = Annotated[float, Range(at_least=0, at_most=1)]
 """A part of a whole."""
 ShareBelowOne = Annotated[float, Range(at_least=0, below=1)]
-Seed = Annotated[int, Range(at_least=0, below=1 << 63)]
+Seed = Annotated[int, Range(at_least=0, at_most=(1 << 63) - 1)]
 """A random seed."""
 Threads = Annotated[int, Range(at_least=1)] | None
 """A number of threads; None for all cores."""

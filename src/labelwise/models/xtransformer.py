@@ -178,7 +178,8 @@ class XTransformer(Model):
             own = "label_weight" in chosen
             parts = f"network {chosen['label_weight']:g}" if own else f"embedding {chosen['dense_weight']:g}"
             weights = f"weights: {parts}, cluster {chosen['matcher_weight']:g}"
-            yield "scores combined by", f"{chosen['score_transform']}; {weights}"
+            transform = chosen.get("score_transform") or chosen["combine"]  # as format version 1 calls it
+            yield "scores combined by", f"{transform}; {weights}"
 
     # ------------------------------------------------------------------ keeping
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from labelwise import generate_shop, load_model, precision_at_k, split_validation
-from labelwise.config import EnsembleConfig
+from labelwise.config import EnsembleConfig, HoldoutConfig
 from labelwise.config.presets import load_preset
 from labelwise.data.split import split_rows
 from labelwise.errors import DataError, StorageError, UsageError
@@ -74,7 +74,7 @@ def same(first, second):
 
 @pytest.fixture(scope="module")
 def config(members):
-    return EnsembleConfig(members=members, hold_out=0.15, threads=1)
+    return EnsembleConfig(members=members, holdout=HoldoutConfig(share=0.15), threads=1)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ def test_predictions_are_the_rule_on_those_of_the_members(trained, shop):
 
 def test_all_are_judged_by_the_same_documents(trained, config, shop):
     model, Y = trained[0], shop["train"].Y
-    _, aside = split_rows(Y, config.hold_out, seed=config.seed)
+    _, aside = split_rows(Y, config.holdout.share, seed=config.seed)
     report = model.report_
     assert report["validation"]["documents"] == len(aside) == model.calibrator_.n_docs
     for member, told in zip(model.members_, report["members"], strict=True):
@@ -156,7 +156,7 @@ def test_all_are_judged_by_the_same_documents(trained, config, shop):
     held = [member.calibrator_.transform_matrix(member.held_) for member in model.members_ if hasattr(member, "held_")]
     assert all(matrix.shape == (len(aside), 150) for matrix in held)
     mine = [report["validation"]["scores"][f"P@{k}"] for k in (1, 3, 5)]
-    equal = fitted(replace(config, combine=model.rule_, weights="equal"), shop["train"], run_dir=trained[1])
+    equal = fitted(replace(config, rule=model.rule_, weights="equal"), shop["train"], run_dir=trained[1])
     theirs = [equal.report_["validation"]["scores"][f"P@{k}"] for k in (1, 3, 5)]
     assert np.mean(mine) >= np.mean(theirs)
     np.testing.assert_allclose(equal.weights_, 0.2)
@@ -219,11 +219,14 @@ def test_kept_and_loaded(trained, shop, tmp_path, monkeypatch):
 
 def test_own_encoders(settings, shop, monkeypatch):
     config = EnsembleConfig(
-        members=tuple(settings(label_embedding=kind) for kind in TREES), share_encoder=False, hold_out=0.15, threads=1
+        members=tuple(settings(label_embedding=kind) for kind in TREES),
+        share_encoder=False,
+        holdout=HoldoutConfig(share=0.15),
+        threads=1,
     )
     model = fitted(config, shop["train"])
     assert all(isinstance(member.matcher_, FineTunedMatcher) for member in model.members_)
-    alone = XTransformer(replace(config.members[0], hold_out=0.15)).fit(
+    alone = XTransformer(replace(config.members[0], holdout=HoldoutConfig(share=0.15))).fit(
         shop["train"].texts, shop["train"].Y, label_names=shop["train"].labels
     )
     same(model.members_[0].predict(shop["test"].texts), alone.predict(shop["test"].texts))
@@ -236,7 +239,7 @@ def test_shared_negatives_of_matchers_that_did_not_see_the_document(settings, sh
     heard = []
     matcher = {"steps": 2, "batch_size": 32, "device": "cpu", "negatives_from": "out-of-fold", "folds": 2}
     two = tuple(settings(label_embedding=kind, matcher=matcher) for kind in TREES)
-    config = EnsembleConfig(members=two, hold_out=0.15, threads=1)
+    config = EnsembleConfig(members=two, holdout=HoldoutConfig(share=0.15), threads=1)
     model = fitted(config, shop["train"], on_event=lambda name, values: heard.append((name, values)))
     ends = [values["task"] for name, values in heard if name == "progress" and values["finished"]]
     assert ends.count("fine-tuning the matcher") == 3  # for both members together
@@ -257,7 +260,7 @@ def test_a_validation_split_and_features(shop):
     on_rows = Ensemble(config).fit(rows, train.Y, label_names=train.labels, validation=given)
     assert on_rows.tfidf_ is None
     same(on_rows.predict(test), model.predict(shop["test"].texts))
-    learning = replace(config, learn_validation=True)
+    learning = replace(config, holdout=HoldoutConfig(learn_validation=True))
     for documents, judged in ((train.texts, validation), (rows, given)):
         learnt = Ensemble(learning).fit(documents, train.Y, label_names=train.labels, validation=judged)
         assert learnt.report_["documents"] == len(train) + len(validation)
@@ -273,17 +276,19 @@ def test_a_validation_split_and_features(shop):
 
 def test_nothing_held_out(shop):
     linear = tuple(load_preset("default", threads=1, seed=seed) for seed in (0, 1))
-    model = fitted(EnsembleConfig(members=linear, hold_out=0.0), shop["train"])
+    model = fitted(EnsembleConfig(members=linear, holdout=HoldoutConfig(share=0.0)), shop["train"])
     assert (model.over_, model.rule_, model.calibrator_) == ("scores", "average", None)
     assert model.weights_.tolist() == [0.5, 0.5]
     assert precision_at_k(shop["test"].Y, model.predict(shop["test"].texts), k=1) > 50
     with pytest.raises(UsageError, match="not every member is calibrated"):
-        fitted(EnsembleConfig(members=linear, hold_out=0.0, combine_on="probabilities"), shop["train"])
+        fitted(
+            EnsembleConfig(members=linear, holdout=HoldoutConfig(share=0.0), combine_on="probabilities"), shop["train"]
+        )
 
 
 def test_members_that_bring_nothing_are_dropped(shop, tmp_path):
     good = load_preset("default", threads=1)
-    config = EnsembleConfig(members=(good, good, good), hold_out=0.15, prune=0.05, threads=1)
+    config = EnsembleConfig(members=(good, good, good), holdout=HoldoutConfig(share=0.15), prune=0.05, threads=1)
     model = fitted(config, shop["train"])
     assert len(model.members_) == len(model.weights_) == 1
     assert [told["weight"] is None for told in model.report_["members"]].count(True) == 2
@@ -341,9 +346,15 @@ def test_wrong_settings(settings, shop):
     train = shop["train"].take(range(40))
     for config, complaint in (
         (EnsembleConfig(), "an ensemble needs members to train"),
-        (EnsembleConfig(members=(settings(),), depth=0), "depth is 0; it must be at least 1"),
-        (EnsembleConfig(members=(settings(),), hold_out=1.0), "hold_out is 1.0"),
-        (EnsembleConfig(members=(settings(),), prune=-1.0), "prune is -1.0; give the points"),
+        (
+            EnsembleConfig(members=(settings(),), candidates_per_model=0),
+            "candidates_per_model is 0; it must be a whole number",
+        ),
+        (
+            EnsembleConfig(members=(settings(),), holdout=HoldoutConfig(share=1.0)),
+            "holdout.share is 1.0; it must be a number from 0 to below 1",
+        ),
+        (EnsembleConfig(members=(settings(),), prune=-1.0), "prune is -1.0; it must be a number of at least 0 or None"),
     ):
         with pytest.raises(UsageError, match=complaint):
             fitted(config, train)
@@ -355,7 +366,7 @@ def test_wrong_settings(settings, shop):
 
 def test_what_was_killed_goes_on_after_the_last_finished_member(settings, shop, tmp_path):
     two = tuple(settings("hybrid", label_embedding=kind) for kind in TREES)
-    config, stages = EnsembleConfig(members=two, hold_out=0.15, threads=1), []
+    config, stages = EnsembleConfig(members=two, holdout=HoldoutConfig(share=0.15), threads=1), []
 
     def kill(name, values):
         if name == "remark" and values["text"].startswith("member 2 of 2"):
