@@ -1,14 +1,18 @@
 """Label embeddings: an example by hand, sparse and dense alike, labels without documents, bad input."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelwise.errors import DataError, UsageError
+from labelwise.config import LabelEmbedding
+from labelwise.errors import DataError
 from labelwise.index import embed_labels
 from labelwise.index import label_embedding as embed
+from labelwise.index.label_embedding import LABEL_EMBEDDINGS
 
 # Three documents, three labels; the third label has no document.
 Y = sp.csr_array(np.array([[1, 1, 0], [1, 0, 0], [0, 1, 0]]))
@@ -37,15 +41,22 @@ def test_documents_of_many_labels_speak_less(features):
     np.testing.assert_allclose(dense(Z)[0], first / np.linalg.norm(first), atol=1e-6)
 
 
-@pytest.mark.parametrize("convert", [sp.csr_array, np.asarray])
-def test_labels_without_documents_take_their_own_text(convert):
-    label_X = np.array([[0, 0, 0, 9], [0, 0, 0, 9], [0, 3, 4, 0]], np.float32)
-    features = X if convert is sp.csr_array else X.toarray()
-    Z = dense(embed_labels(Y, features, label_X=convert(label_X)))
-    np.testing.assert_allclose(Z[2], [0, 0.6, 0.8, 0], atol=1e-6)
-    np.testing.assert_allclose(Z[:2], dense(embed_labels(Y, features))[:2])
-    own = dense(embed_labels(Y, features, method="text", label_X=convert(label_X)))
-    np.testing.assert_allclose(own, [[0, 0, 0, 1], [0, 0, 0, 1], [0, 0.6, 0.8, 0]], atol=1e-6)
+def test_the_table_has_all_kinds():
+    assert tuple(LABEL_EMBEDDINGS) == get_args(LabelEmbedding)
+
+
+def test_kinds_by_hand():
+    options = {"normalize_documents": False, "threads": 1}
+    E = np.array([[3.0, 4.0], [2.0, 0.0], [0.0, 5.0]], np.float32)
+    neural = LABEL_EMBEDDINGS["pifa-neural"].embed(Y, E, **options)
+    first, second = np.array([1.6, 0.8]), np.array([0.6, 1.8])  # sums of documents of length one
+    expected = [first / np.linalg.norm(first), second / np.linalg.norm(second), [0, 0]]
+    np.testing.assert_allclose(neural, expected, atol=1e-6)
+    own = LABEL_EMBEDDINGS["text-emb"].embed(Y, E, **options)
+    np.testing.assert_allclose(own, [[0.6, 0.8], [1, 0], [0, 1]], atol=1e-6)
+    np.testing.assert_array_equal(
+        dense(LABEL_EMBEDDINGS["pifa-tfidf"].embed(Y, X, **options)), dense(embed_labels(Y, X))
+    )
 
 
 @given(st.integers(0, 9999))
@@ -77,17 +88,9 @@ def test_inputs_are_not_changed():
 def test_bad_input():
     with pytest.raises(DataError, match="Y has 3 rows but X has 2"):
         embed_labels(Y, X[:2])
-    with pytest.raises(DataError, match=r"label_X has shape \(3, 2\), but there are 3 labels and 4 features"):
-        embed_labels(Y, X, label_X=X[:, :2])
-    with pytest.raises(DataError, match="both be sparse or both be dense"):
-        embed_labels(Y, X, label_X=X.toarray())
     with pytest.raises(DataError, match="X holds NaN or infinity"):
         embed_labels(Y, X * np.inf)
     with pytest.raises(DataError, match="Y holds NaN"):
         embed_labels(Y * np.nan, X)
     with pytest.raises(DataError, match="X must be a matrix"):
         embed_labels(Y, np.ones(3))
-    with pytest.raises(UsageError, match="needs label_X"):
-        embed_labels(Y, X, method="text")
-    with pytest.raises(UsageError, match="no label embedding 'word'; the methods are pifa, text"):
-        embed_labels(Y, X, method="word")

@@ -1,36 +1,48 @@
-"""What a label looks like: Z, one row of features per label."""
+"""Label embeddings: Z, one row of features for each label, which the label tree is built on.
+
+`LABEL_EMBEDDINGS` is the table of all kinds. A kind says what it reads and how rows of that become rows of Z.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelwise.config import LabelEmbedding
 from labelwise.engine.allocator import give_back_large_arrays
 from labelwise.engine.threads import map_in_order
-from labelwise.errors import DataError, UsageError
+from labelwise.errors import DataError
 from labelwise.kernels.embed import sum_rows
 from labelwise.types import Csr, Floats
 
 Features: TypeAlias = Csr | npt.NDArray[np.float32]
 """Rows of features, sparse or dense."""
+EmbeddingSource: TypeAlias = Literal["features", "embeddings", "label-texts"]
+"""What a label embedding is made of: tf-idf of the documents, pretrained embeddings of the documents, or pretrained
+embeddings of the labels' own texts."""
 
 # (label, document) pairs in one piece of work. Blocks do not change a value; they bound what is gathered at once.
 PAIRS_PER_BLOCK = 1 << 14
 
 
-def embed_labels(
-    Y: Any,
-    X: Any,
-    *,
-    method: Literal["pifa", "text"] = "pifa",
-    normalize_documents: bool = False,
-    label_X: Any = None,
-    threads: int | None = None,
-) -> Features:
-    """Features of the labels, each of length one.
+@dataclass(frozen=True)
+class LabelEmbedder:
+    """One kind of label embedding."""
+
+    source: EmbeddingSource
+    embed: Callable[..., Features]
+    """Called as ``embed(Y, rows, normalize_documents=…, threads=…)`` with the rows of the source; gives Z."""
+
+
+def embed_labels(Y: Any, X: Any, *, normalize_documents: bool = False, threads: int | None = None) -> Features:
+    """Positive instance feature aggregation: a label is the sum of the features of its documents, scaled to length one.
+
+    This is section 3.1 of the paper: pifa-tfidf with tf-idf features, pifa-neural with the embeddings of an encoder.
 
     Parameters
     ----------
@@ -38,21 +50,16 @@ def embed_labels(
         (n_docs, n_labels) true labels, sparse.
     X
         (n_docs, n_features) features of the documents: sparse tf-idf, or a dense array such as an encoder's.
-    method
-        ``pifa``, positive instance feature aggregation: the sum of the features of a label's documents (section 3.1
-        of the paper; with an encoder's features it is its pifa-neural). ``text``: the rows of `label_X` alone.
     normalize_documents
-        Scale the rows of Y to length one first, as the paper's own code does, so that documents with many labels
-        speak less about each of them.
-    label_X
-        (n_labels, n_features) features of the labels' own texts, for labels without documents.
+        Scale the rows of Y to length one first, as the paper's own code does: a document with many labels then
+        counts less for each of them.
     threads
         Threads to use; all cores if not given. The result does not depend on it.
 
     Returns
     -------
     Z
-        (n_labels, n_features) float32, sparse or dense as X is. The row of a label of which nothing is known is zero.
+        (n_labels, n_features) float32, sparse or dense as X is. The row of a label without documents is zero.
 
     Examples
     --------
@@ -62,24 +69,38 @@ def embed_labels(
     array([[0.6, 0.8],
            [1. , 0. ]], dtype=float32)
     """
-    if method not in ("pifa", "text"):
-        raise UsageError(f"there is no label embedding {method!r}; the methods are pifa, text")
     give_back_large_arrays()
-    votes, features = Csr(Y, dtype=np.float32), _features(X, "X")
-    own: Features | None = None if label_X is None else _scaled(_features(label_X, "label_X"))
-    _check_shapes(votes, features, own)
-    if method == "text":
-        if own is None:
-            raise UsageError("the label embedding text needs label_X, the features of the labels' own texts")
-        return own
+    votes, features = Csr(Y, dtype=np.float32), _features(X)
+    if votes.shape[0] != features.shape[0]:
+        raise DataError(
+            f"Y has {votes.shape[0]} rows but X has {features.shape[0]}; both must describe the same documents"
+        )
+    if not np.isfinite(votes.data).all():
+        raise DataError("Y holds NaN or infinity; its values are 1 where a document has a label")
     if normalize_documents:
         votes = _scaled(votes)
     labels: Csr = votes.T.tocsr()  # (n_labels, n_docs)
     if isinstance(features, np.ndarray):
-        Z: Features = _scaled(np.asarray(labels @ features, np.float32))
-    else:
-        Z = _sum_sparse(labels, features, threads)
-    return Z if own is None else _filled(Z, own)
+        return _scaled(np.asarray(labels @ features, np.float32))  # type: ignore[no-any-return]  # as features are
+    return _sum_sparse(labels, features, threads)
+
+
+def _of_unit_rows(Y: Any, E: Floats, **options: Any) -> Features:
+    """Aggregated embeddings of the documents, each document's embedding scaled to length one first."""
+    return embed_labels(Y, unit_rows(E), **options)
+
+
+def _of_label_texts(Y: Any, E: Floats, *, normalize_documents: bool, threads: int | None) -> Features:
+    """Embeddings of the labels' own texts, scaled to length one; the documents do not matter."""
+    return unit_rows(E)
+
+
+LABEL_EMBEDDINGS: dict[LabelEmbedding, LabelEmbedder] = {
+    "pifa-tfidf": LabelEmbedder("features", embed_labels),
+    "pifa-neural": LabelEmbedder("embeddings", _of_unit_rows),
+    "text-emb": LabelEmbedder("label-texts", _of_label_texts),
+}
+"""All kinds of label embeddings, by the names that `labelwise.config.LabelEmbedding` lists."""
 
 
 def _sum_sparse(labels: Csr, features: Csr, threads: int | None) -> Csr:
@@ -117,7 +138,7 @@ def _sum_sparse(labels: Csr, features: Csr, threads: int | None) -> Csr:
     return Z
 
 
-def _features(given: Any, name: str) -> Features:
+def _features(given: Any) -> Features:
     """Rows as float32, sparse or dense, without NaN or infinity."""
     rows: Features
     if sp.issparse(given):
@@ -126,29 +147,11 @@ def _features(given: Any, name: str) -> Features:
     else:
         rows = np.ascontiguousarray(given, np.float32)
         if rows.ndim != 2:
-            raise DataError(f"{name} must be a matrix, not an array of shape {rows.shape}")
+            raise DataError(f"X must be a matrix, not an array of shape {rows.shape}")
         finite = np.isfinite(rows).all()
     if not finite:
-        raise DataError(f"{name} holds NaN or infinity; make the features anew, or replace these values by 0")
+        raise DataError("X holds NaN or infinity; compute the features again, or replace these values by 0")
     return rows
-
-
-def _check_shapes(votes: Csr, features: Features, own: Features | None) -> None:
-    if votes.shape[0] != features.shape[0]:
-        raise DataError(
-            f"Y has {votes.shape[0]} rows but X has {features.shape[0]}; both must describe the same documents"
-        )
-    if not np.isfinite(votes.data).all():
-        raise DataError("Y holds NaN or infinity; its values are 1 where a document has a label")
-    if own is None:
-        return
-    if own.shape != (votes.shape[1], features.shape[1]):
-        raise DataError(
-            f"label_X has shape {own.shape}, but there are {votes.shape[1]} labels and {features.shape[1]} features; "
-            "make the features of the label texts with the same vocabulary as those of the documents"
-        )
-    if sp.issparse(own) != sp.issparse(features):
-        raise DataError("X and label_X must both be sparse or both be dense")
 
 
 def unit_rows(rows: Floats) -> npt.NDArray[np.float32]:
@@ -165,14 +168,3 @@ def _scaled(rows: Any) -> Any:
     lengths = np.sqrt(np.bincount(row, np.square(rows.data, dtype=np.float64), minlength=rows.shape[0]))
     data = (rows.data / np.where(lengths > 0, lengths, 1)[row]).astype(np.float32)
     return Csr((data, rows.indices, rows.indptr), shape=rows.shape)
-
-
-def _filled(Z: Any, own: Any) -> Features:
-    """Z with the labels' own features where a row is zero."""
-    if isinstance(Z, np.ndarray):
-        unknown = ~Z.any(axis=1)
-        Z[unknown] = own[unknown]
-        return Z
-    unknown = np.diff(Z.indptr) == 0
-    choice = sp.diags_array(unknown.astype(np.float32), format="csr")
-    return Csr(Z + choice @ own)
