@@ -66,10 +66,10 @@ else:
     embed, _ = measure(lambda: embed_labels(Y, X, normalize_documents=True, threads=threads))
     Z = sp.csr_array(sp.load_npz(scratch / "Z.npz"))
     n_clusters = int(np.load(scratch / "pecos.0.npy").max()) + 1
-    build_tree(Z[:300], IndexConfig(threads=threads, n_clusters=4))
+    build_tree(Z[:300], IndexConfig(n_clusters=4), threads=threads)
 
     def cluster(seed):
-        return build_tree(Z, IndexConfig(n_clusters=n_clusters, seed=seed, threads=threads)).clusters
+        return build_tree(Z, IndexConfig(n_clusters=n_clusters), seed=seed, threads=threads).clusters
 
 times, _ = measure(lambda: cluster(0))
 objectives = []

@@ -13,7 +13,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     """Options for systems with an encoder."""
     parser.add_argument("--max-length", type=int, help="tokens of a text that encoders read")
     parser.add_argument("--dense-weight", type=float, help="fix it instead of choosing it: a third of the time")
-    parser.add_argument("--combine", help="fix it instead of choosing it")
+    parser.add_argument("--score-transform", help="fix it instead of choosing it")
     parser.add_argument("--matcher-weight", type=float, help="fix it instead of choosing it")
     parser.add_argument("--uncalibrated", action="store_true", help="train the ranker once, if all else is fixed")
     parser.add_argument("--epochs", type=float)
@@ -48,7 +48,7 @@ def neural_settings(options: argparse.Namespace, data: str) -> dict[str, Any]:
         "index": _given({"max_leaf": options.max_leaf}),
         "tfidf": _given({"ngram_range": ngrams, "min_df": options.min_df, "opening": options.opening}),
         "dense_weight": options.dense_weight,
-        "combine": options.score_transform,
+        "score_transform": options.score_transform,
         "matcher_weight": options.matcher_weight,
         "calibrate": not options.uncalibrated,
         "learn_validation": options.learn_validation,

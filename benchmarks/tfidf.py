@@ -44,14 +44,13 @@ def read():
 
 result = {}
 if system == "labelwise":
-    from labelwise import Tfidf, TfidfConfig, __version__ as version
+    from labelwise import Tfidf, __version__ as version
 
-    config = TfidfConfig(threads=threads)
     texts = read()
-    result["first_call_s"] = measure(lambda: Tfidf(config).fit_transform(texts[:100]))[0]
+    result["first_call_s"] = measure(lambda: Tfidf(threads=threads).fit_transform(texts[:100]))[0]
 
     def call():
-        return Tfidf(config).fit_transform(texts)
+        return Tfidf(threads=threads).fit_transform(texts)
 elif system == "scikit-learn":
     import numpy as np
     from sklearn import __version__ as version

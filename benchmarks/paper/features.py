@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from encoders import EncoderChoice
 from labelwise.comparison.measure import Clock, Costs
 from labelwise.comparison.system import System
 from labelwise.config import EncoderConfig
-from labelwise.config.presets import changed, load_linear_preset
+from labelwise.config.presets import load_linear_preset
+from labelwise.config.settings import with_changes
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import build_tree, embed_labels
 from labelwise.index.label_embedding import unit_rows
@@ -58,7 +59,8 @@ def pretrained_row(bench: Bench, encoder: EncoderChoice, length: int) -> Row:
     name = f"pretrained {encoder.name} + Parabel"
     if encoder.missing is not None:
         return Row(name, note=f"not run: {encoder.missing}")
-    config = changed(EncoderConfig(), {**encoder.settings, "max_length": length}, encoder.name)
+    settings = {**encoder.settings, "max_length": length}
+    config = with_changes(EncoderConfig(), settings, encoder.name).validated(encoder.name)
 
     def compute() -> tuple[Predictions, Costs]:
         from labelwise.features.encoder import Encoder
@@ -103,7 +105,7 @@ def parabel(bench: Bench, parts: list[Joined], clock: Clock) -> tuple[Prediction
     Z = embed_labels(train.Y, parts[0].matrix(), threads=config.threads)
     trees = []
     for seed in range(config.seed, config.seed + config.n_trees):
-        tree = build_tree(Z, replace(config.index, seed=seed, threads=config.threads), on_event=bench.run.on_event)
+        tree = build_tree(Z, config.index, seed=seed, threads=config.threads, on_event=bench.run.on_event)
         trees.append(train_tree(learnt, train.Y, tree, config, seed=seed, on_event=bench.run.on_event))
     costs = clock.costs()
     found = [

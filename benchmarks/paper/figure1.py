@@ -75,7 +75,7 @@ def trees(bench: Bench, encoder: EncoderChoice) -> Iterator[tuple[str, Tree]]:
     train, options = bench.splits.train, bench.options
     if encoder.missing is not None:
         Z = embed_labels(train.Y, Tfidf().fit_transform(train.texts), threads=options.threads)
-        yield "pifa-tfidf", build_tree(Z, IndexConfig(seed=options.seed, threads=options.threads))
+        yield "pifa-tfidf", build_tree(Z, IndexConfig(), seed=options.seed, threads=options.threads)
         return
     from labelwise.models.fitting.ground import Ground
     from labelwise.models.fitting.workbench import Workbench

@@ -88,7 +88,7 @@ def table(bench: Bench, encoders: Sequence[EncoderChoice], wanted: Sequence[str]
         "9": [(kind, encoder) for encoder in encoders for kind in LABEL_EMBEDDINGS],
     }
     rows: dict[str, Row] = {}
-    for number, features, negatives in (("0", "tfidf", "teacher"), ("1", "both", "teacher")):
+    for number, features, negatives in (("0", "tfidf", "tfn"), ("1", "both", "tfn")):
         if number in wanted:
             rows[number] = ranker_row(bench, number, first, features, negatives)
     needed = {member for number, members in groups.items() if number in wanted for member in members}

@@ -73,7 +73,7 @@ def test_the_product_of_two_lists(labelwise, shop, options, tmp_path):
 def test_presets_of_both_kinds(labelwise, shop, encoders, tmp_path, monkeypatch):
     monkeypatch.setenv("LABELWISE_ENCODERS", str(encoders))
     lists = ("--preset", "parabel,hybrid", "--encoder", "gte-small", "--max-length", 16, "--n-trees", 1)
-    result = labelwise("train", shop, tmp_path / "model", *lists, "--combine", "rank_average", "--hold-out", 0.1)
+    result = labelwise("train", shop, tmp_path / "model", *lists, "--rule", "rank_average", "--hold-out", 0.1)
     assert result.code == 0, result.err
     model = load_model(tmp_path / "model")
     assert [type(member) for member in model.members_] == [LinearTree, XTransformer]
@@ -108,7 +108,7 @@ def test_a_dry_run_tells_the_members(labelwise, shop, options, tmp_path):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--combine", "average"), "--combine is an option of ensembles; name several presets, encoders or"),
+        (("--rule", "average"), "--rule is an option of ensembles; name several presets, encoders or"),
         (("--preset", "hybrid", "--own-encoders"), "--own-encoders is an option of ensembles"),
         (("--preset", "default,plt", "--tune"), "--tune tunes one model"),
         (("--preset", "default,,plt"), "give different names with commas between them"),
