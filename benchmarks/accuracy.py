@@ -109,7 +109,7 @@ def measure(data: Path, options: argparse.Namespace, run_dir: Path) -> dict[str,
         line |= {"PSP@5": psp_at_k(test.Y, found, weights, k=5), "fit s": fitted[0], "fit cpu s": fitted[1]}
         line["predict s"] = time.perf_counter() - wall
         if isinstance(model, XTransformer):
-            line |= {"chosen": model.report_.get("chosen"), "validation": held_out(model)}
+            line |= {"chosen": model.report_.chosen, "validation": held_out(model)}
             if system in ("hybrid", "x-transformer"):
                 result["recall"] |= recalls(model, system, train, test)
             history = getattr(model.matcher_, "history_", None)
@@ -151,7 +151,7 @@ def recalls(model: XTransformer, system: str, train: object, test: object) -> di
 
 def held_out(model: XTransformer) -> list[float] | None:
     """P@1, P@3, P@5 of the documents that everything was chosen by; None if nothing was left to choose."""
-    chosen, trials = model.report_["chosen"], model.report_.get("trials", ())
+    chosen, trials = model.report_.chosen, model.report_.trials or ()
     return next((trial["precisions"] for trial in trials if chosen.items() <= trial.items()), None)
 
 

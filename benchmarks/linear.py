@@ -77,6 +77,7 @@ def run_labelwise(folder: Path, threads: int, negatives: str, preset: str, queri
     from labelwise.config import LinearTreeConfig
     from labelwise.index import build_tree, embed_labels
     from labelwise.models.linear_tree import LinearTree
+    from labelwise.models.training_report import TrainingReport
     from labelwise.rank.features import Features
     from labelwise.rank.tree import train_tree
 
@@ -118,7 +119,7 @@ def run_labelwise(folder: Path, threads: int, negatives: str, preset: str, queri
     model = LinearTree(config)
     model.tfidf_, model.calibrator_, model.labels_ = None, None, [str(i) for i in range(Y.shape[1])]
     model.trees_, model.n_features_ = tuple(trees), X.shape[1]
-    model.report_, model._searches = {}, model._make_searches()
+    model.report_, model._searches = TrainingReport(), model._make_searches()
     with tempfile.TemporaryDirectory() as scratch:
         target = Path(scratch) / "model"
         timed("save", partial(model.save, target))

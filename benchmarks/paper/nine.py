@@ -125,8 +125,8 @@ class Nine:
         report = {
             "rule": model.rule_,
             "over": model.over_,
-            "members": model.report_["members"],
-            "validation": model.report_.get("validation", {}).get("scores"),
+            "members": model.report_.to_dict()["members"],
+            "validation": model.report_.held_out_scores,
             "fit_s": costs.train_s,
             "fit_cpu_s": costs.train_cpu_s,
             "predict_s": seconds,

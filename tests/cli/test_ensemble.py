@@ -57,7 +57,7 @@ def test_the_product_of_two_lists(labelwise, shop, options, tmp_path):
     names = ("gte-small", "mpnet")
     assert kinds == [(name, kind) for name in names for kind in ("pifa-tfidf", "text-emb")]
     assert model.config.share_encoder
-    assert model.report_["preset"] == "short.toml"
+    assert model.report_.preset == "short.toml"
     again = labelwise("train", shop, tmp_path / "model", *options, *run, "--overwrite", "--prune", 0.01)
     assert again.code == 0
     assert "matcher: found in the run directory" in again.err
@@ -78,7 +78,7 @@ def test_presets_of_both_kinds(labelwise, shop, encoders, tmp_path, monkeypatch)
     model = load_model(tmp_path / "model")
     assert [type(member) for member in model.members_] == [LinearTree, XTransformer]
     assert model.members_[0].config.n_trees == 1
-    assert (model.rule_, model.report_["preset"]) == ("rank_average", "parabel,hybrid")
+    assert (model.rule_, model.report_.preset) == ("rank_average", "parabel,hybrid")
     assert "rank_average of probabilities" in result.out
 
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from labelwise import load_model
-from labelwise.incremental import added_labels
+from labelwise.incremental import AddedLabel, added_labels
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_new_folder_leaves_the_old_one_alone(labelwise, mine, new, shop, tmp_p
     back = tmp_path / "back"
     assert labelwise("remove-labels", out, "--added", "--output", back).code == 0
     assert files(back) == before
-    assert added_labels(load_model(out)) == [{"label": "cycling", "examples": 2}]
+    assert added_labels(load_model(out)) == [AddedLabel(label="cycling", examples=2)]
 
 
 def test_training_for_labels_to_come(labelwise, shop, new, tmp_path):

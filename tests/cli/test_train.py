@@ -37,7 +37,7 @@ def test_train_without_a_validation_split(labelwise, shop, tmp_path):
     model = LinearTree.load(tmp_path / "model")
     assert model.config == load_preset("parabel", n_trees=2)
     assert model.calibrator_.n_docs == 90
-    assert model.report_["documents"] == 900
+    assert model.report_.documents == 900
     card = (tmp_path / "model" / "README.md").read_text()
     assert "Measured on 90 documents, a tenth of the training documents, set aside" in card
     assert "| preset | parabel |" in card
@@ -53,7 +53,7 @@ def test_train_with_a_validation_split(labelwise, with_validation, tmp_path):
     assert (model.config.matcher.cost, model.config.ranker.cost) == (0.5, 0.5)
     assert (model.config.beam, model.config.seed) == (5, 3)
     n_train = len(load_dataset(with_validation))
-    assert model.report_["documents"] == n_train
+    assert model.report_.documents == n_train
     assert "the validation split, which the model was not trained on" in (tmp_path / "model" / "README.md").read_text()
 
 
@@ -65,7 +65,7 @@ def test_train_on_the_validation_split_too(labelwise, with_validation, shop, tmp
     assert "before it was learnt from too" in " ".join(result.out.replace("│", " ").split())
     model = LinearTree.load(tmp_path / "model")
     n_docs = len(load_dataset(with_validation)) + len(load_dataset(with_validation, "validation"))
-    assert model.report_["documents"] == n_docs == len(load_dataset(shop))
+    assert model.report_.documents == n_docs == len(load_dataset(shop))
     assert (model.calibrator_ is not None) == calibrate
     assert "the validation split, before the model learnt from it too" in (tmp_path / "model" / "README.md").read_text()
 

@@ -19,7 +19,7 @@ from labelwise import (
 )
 from labelwise.config import IncrementalConfig, IndexConfig, LinearTreeConfig, RankerConfig
 from labelwise.errors import DataError, UsageError
-from labelwise.incremental import added_labels
+from labelwise.incremental import AddedLabel, added_labels
 from labelwise.incremental.adapters import adapter_of
 from tests.incremental.conftest import KINDS, LINEAR
 from tests.reference.weights import level_matrix
@@ -52,13 +52,13 @@ def test_labels_come_and_go(name, count, fitted, shop, tmp_path):
     before, first = predicted(model, texts), weights(model)
     grown = add_labels(model, shop.new(count), data=shop.train)
     assert grown.labels_ == [*shop.old, *shop.hidden]
-    assert added_labels(grown) == [{"label": one.label, "examples": len(one.examples)} for one in shop.new(count)]
+    assert added_labels(grown) == [AddedLabel(label=one.label, examples=len(one.examples)) for one in shop.new(count)]
     for old, new in zip(first, weights(grown), strict=True):
         np.testing.assert_array_equal(new[:, : old.shape[1]], old)
         assert new[:, old.shape[1] :].any(axis=0).all()
     assert all(added_labels(member) == added_labels(grown) for member in members(grown))
     assert predicted(model, texts) == before  # the model that was given is as it was
-    assert "added" not in model.report_
+    assert model.report_.added == []
     assert model.labels_ == shop.old
     assert all(len(member.labels_) == len(shop.old) for member in members(model))
     grown.save(tmp_path / "grown")
@@ -67,11 +67,11 @@ def test_labels_come_and_go(name, count, fitted, shop, tmp_path):
     assert added_labels(loaded) == added_labels(grown)
     some = remove_labels(loaded, shop.hidden[1::2])
     assert some.labels_ == [*shop.old, *shop.hidden[::2]]
-    assert [one["label"] for one in added_labels(some)] == shop.hidden[::2]
+    assert [one.label for one in added_labels(some)] == shop.hidden[::2]
     back = remove_labels(some, shop.hidden[::2])
     assert predicted(back, texts) == before
     assert back.labels_ == shop.old
-    assert "added" not in back.report_
+    assert back.report_.added == []
     for old, new in zip(first, weights(back), strict=True):
         np.testing.assert_array_equal(old, new)
 
@@ -138,7 +138,7 @@ def test_documents_of_the_data_that_have_a_new_label_are_examples(name, fitted, 
     found = add_labels(model, [new[0].label], data=more)
     for mine, its in zip(weights(given), weights(found), strict=True):
         np.testing.assert_array_equal(mine, its)
-    assert added_labels(found) == [{"label": new[0].label, "examples": len(new[0].examples)}]
+    assert added_labels(found) == [AddedLabel(label=new[0].label, examples=len(new[0].examples))]
 
 
 def test_weights_of_examples_are_liblinears(shop):
@@ -312,4 +312,4 @@ def test_labels_of_training_can_be_removed_too(fitted, shop):
     fewer = remove_labels(model, shop.old[:5])
     assert fewer.labels_ == shop.old[5:]
     np.testing.assert_array_equal(weights(fewer)[0], weights(model)[0][:, 5:])
-    assert "added" not in fewer.report_
+    assert fewer.report_.added == []

@@ -9,6 +9,7 @@ from labelwise import Dataset, LinearTree, add_labels, generate_shop, keep_docum
 from labelwise.config import IndexConfig, LinearTreeConfig, RankerConfig
 from labelwise.errors import DataError, UsageError
 from labelwise.incremental.adapters import adapter_of
+from labelwise.models.training_report import Update
 from tests.incremental.conftest import KINDS
 from tests.incremental.test_grow import members, n_features, predicted, weights
 from tests.reference.weights import level_matrix
@@ -35,9 +36,8 @@ def test_labels_of_other_clusters_keep_their_weights(name, fitted, shop, tmp_pat
         np.testing.assert_array_equal(new[:, ~touched], old[:, ~touched])
         assert touched.all() == (tree.n_clusters == 1)
         assert (new[:, touched] != old[:, touched]).any()
-    assert updated.report_["updates"] == [
-        {"documents": len(data), "pairs": data.Y.nnz, "labels": len(np.unique(data.Y.indices))}
-    ]
+    n_labels = len(np.unique(data.Y.indices))
+    assert updated.report_.updates == [Update(documents=len(data), pairs=data.Y.nnz, labels=n_labels)]
     updated.save(tmp_path / "updated")
     assert predicted(load_model(tmp_path / "updated"), shop.test.texts) == predicted(updated, shop.test.texts)
 

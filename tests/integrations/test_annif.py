@@ -112,7 +112,7 @@ def test_train_again_from_what_was_kept(annif, trained):
     assert "no setting 'n_tres'" in done.stderr
     after = load_model(trained)
     assert (len(before.trees_), len(after.trees_)) == (2, 1)
-    assert after.report_["documents"] == before.report_["documents"]
+    assert after.report_.documents == before.report_.documents
     assert not [file for file in trained.parent.iterdir() if file.suffix == ".partial"]
 
 

@@ -16,6 +16,7 @@ from labelwise.config import HoldoutConfig
 from labelwise.errors import MissingExtraError, StorageError, UsageError
 from labelwise.integrations.hub import card_head
 from labelwise.models.base import Model
+from labelwise.models.training_report import HoldoutResult
 from tests.features.tiny import write_model
 
 TEXTS = ["a cat", "a dog", "cat and dog", "an oak", "an elm", "oak and elm"]
@@ -25,8 +26,8 @@ LABELS = [["animal", "cat"], ["animal", "dog"], ["animal", "cat", "dog"], ["plan
 @pytest.fixture
 def model():
     made = LinearTree().fit(TEXTS, LABELS)
-    made.report_["data"] = 'A "shop": small'
-    made.report_["validation"] = {"kind": "split", "documents": 6, "scores": {"P@1": 91.5, "nDCG@5": 80.25}}
+    made.report_.data = 'A "shop": small'
+    made.report_.validation = HoldoutResult(kind="split", documents=6, scores={"P@1": 91.5, "nDCG@5": 80.25})
     return made
 
 

@@ -1,6 +1,7 @@
 """The model card, whole, in its short form and its long one."""
 
 import platform
+from dataclasses import replace
 from importlib.metadata import version
 
 import numpy as np
@@ -11,6 +12,7 @@ from labelwise import __version__
 from labelwise.config.presets import load_preset
 from labelwise.models.card import render_card
 from labelwise.models.linear_tree import LinearTree
+from labelwise.models.training_report import HoldoutResult, TrainingReport, Tuning
 
 TEXTS = ["a cat", "a dog", "cat and dog", "an oak", "an elm", "oak and elm"]
 LABELS = [["animal", "cat"], ["animal", "dog"], ["animal", "cat", "dog"], ["plant"], ["plant"], ["plant"]]
@@ -115,20 +117,18 @@ def test_the_short_card(tmp_path):
 
 def test_the_long_card(tmp_path):
     model = fitted(n_trees=2, ranker={"cost": 2.0})
-    model.report_ |= {
-        "data": "pets|trees",
-        "preset": "mine.toml",
-        "seconds": 1.23,
-        "cpu_seconds": 2.34,
-        "trained": "2026-11-16",
-        "tuning": {"trials": 8, "metric": "nDCG@5"},
-        "validation": {
-            "kind": "split",
-            "documents": 90,
-            "scores": {"P@1": 81.123, "nDCG@5": 62.5},
-            "calibration_error": 1.5,
-        },
-    }
+    model.report_ = replace(
+        model.report_,
+        data="pets|trees",
+        preset="mine.toml",
+        seconds=1.23,
+        cpu_seconds=2.34,
+        trained="2026-11-16",
+        tuning=Tuning(trials=8, metric="nDCG@5"),
+        validation=HoldoutResult(
+            kind="split", documents=90, scores={"P@1": 81.123, "nDCG@5": 62.5}, calibration_error=1.5
+        ),
+    )
     assert render_card(model) == LONG
     model.save(tmp_path / "model")
     again = LinearTree.load(tmp_path / "model")
@@ -143,14 +143,14 @@ def test_a_model_of_features_and_one_without_a_report():
     assert "reads rows of features" in card
     assert "labelwise predict MODEL DATA" in card
     assert "model.predict(X, top_k=5)" in card
-    model.report_ = {}  # saved before there were reports
+    model.report_ = TrainingReport()  # saved before there were reports
     assert "trained on" not in render_card(model)
 
 
 @pytest.mark.parametrize("kind", ["split", "tenth", "part"])
 def test_all_kinds_of_validation_are_told(kind):
     model = fitted()
-    model.report_["validation"] = {"kind": kind, "documents": 60, "scores": {"P@1": 1.0}, "calibration_error": None}
+    model.report_.validation = HoldoutResult(kind=kind, documents=60, scores={"P@1": 1.0})
     card = render_card(model)
     assert "Measured on 60 documents, " in card
     assert "Calibration error" not in card

@@ -44,7 +44,7 @@ def test_a_model_of_all_documents_with_the_curve_of_one_that_lacked_some(parts):
     whole.calibrator_ = want.calibrator
     found = fit_calibrated(LinearTreeConfig(), train, hold_out=0.2)
     assert list(found.predict(parts[1].texts)) == list(whole.predict(parts[1].texts))
-    assert found.report_["validation"] == {"kind": "part", "share": 0.2, **want.to_dict()}
+    assert found.report_.validation == want.result(kind="part", share=0.2)
 
 
 def test_nothing_is_held_out_where_that_would_teach_nothing(parts):
@@ -54,7 +54,7 @@ def test_nothing_is_held_out_where_that_would_teach_nothing(parts):
     for data, hold_out in ((parts[0], 0.0), (parts[0], 49 / n_docs), (alone, 0.2)):
         model = fit_calibrated(LinearTreeConfig(), data, hold_out=hold_out)
         assert model.calibrator_ is None
-        assert "validation" not in model.report_
+        assert model.report_.validation is None
     with pytest.raises(UsageError, match=r"hold_out is 1; it must be a share"):
         fit_calibrated(LinearTreeConfig(), parts[0], hold_out=1)
 
@@ -86,7 +86,7 @@ def test_too_few_documents(model, parts):
     found = validate(model, parts[1].take(range(20)))
     assert found.calibrator is None
     assert found.reason.startswith("only 20 documents have predictions")
-    assert found.to_dict() == {"documents": 20, "scores": found.scores, "calibration_error": None}
+    assert found.result().to_dict() == {"documents": 20, "scores": found.scores, "calibration_error": None}
 
 
 def test_documents_are_texts_before_features(parts):

@@ -83,7 +83,7 @@ def test_labels_that_the_network_learns_are_weights_of_the_ranker(with_labels, s
     assert precision_at_k(shop["test"].Y, found, k=1) > 50
     hidden = model.matcher_.encoder_.hidden_size
     assert model.ranker_.level.dense.shape == (len(model.labels_), hidden + 1)
-    assert model.report_["chosen"]["label_weight"] == 0.3
+    assert model.report_.chosen["label_weight"] == 0.3
     assert any("network" in what for name, what in model.facts() if name == "scores combined by")
     model.save(tmp_path / "model")
     same(load_model(tmp_path / "model").predict(texts, top_k=5), found)
@@ -126,7 +126,7 @@ def test_what_the_ranker_reads_decides_whether_they_count(shop, settings, tmp_pa
     plain = fitted(settings(features="tfidf", **changes), shop["train"], run_dir=tmp_path)
     assert plain.ranker_.level.dense.shape[1] == 1
     none = fitted(settings(label_weight=0.0, **changes), shop["train"], run_dir=tmp_path)
-    assert none.report_["chosen"]["label_weight"] == 0
+    assert none.report_.chosen["label_weight"] == 0
     texts = shop["test"].texts
     first, second = (model.predict(texts, top_k=5).matrix for model in (plain, none))
     np.testing.assert_allclose(second.toarray(), first.toarray(), atol=1e-4)
@@ -143,13 +143,13 @@ def test_labels_are_learnt_by_fine_tuning_only(shop, settings):
 
 def test_what_it_tells_of_itself(model):
     report = model.report_
-    told = report["validation"]
-    assert (report["documents"], told["documents"], told["kind"], told["share"]) == (630, 94, "share", 0.15)
-    assert list(report["recall"]) == [1, 5, 10, 20]
-    assert 0 < report["recall"][1] <= report["recall"][5] <= report["recall"][10] <= report["recall"][20] <= 100
-    best = max(report["trials"], key=lambda trial: np.mean(trial["precisions"]))
-    assert report["chosen"] == {name: best[name] for name in ("dense_weight", "score_transform", "matcher_weight")}
-    scores = [report["validation"]["scores"][f"P@{k}"] for k in (1, 3, 5)]
+    told = report.validation
+    assert (report.documents, told.documents, told.kind, told.share) == (630, 94, "share", 0.15)
+    assert list(report.recall) == [1, 5, 10, 20]
+    assert 0 < report.recall[1] <= report.recall[5] <= report.recall[10] <= report.recall[20] <= 100
+    best = max(report.trials, key=lambda trial: np.mean(trial["precisions"]))
+    assert report.chosen == {name: best[name] for name in ("dense_weight", "score_transform", "matcher_weight")}
+    scores = [report.validation.scores[f"P@{k}"] for k in (1, 3, 5)]
     assert scores == pytest.approx(best["precisions"])
     facts = dict(model.facts())
     assert facts["labels"] == "150 in 4 clusters by pifa-neural"
@@ -190,10 +190,10 @@ def test_validation_documents_of_ones_own(shop, settings):
     train, validation = split_validation(shop["train"], 0.15)
     strange = replace(validation, labels=[*validation.labels[:-1], "never seen"], label_texts=None)
     model = fitted(settings(), train, validation=strange)
-    assert model.report_["documents"] == len(train)
-    told = model.report_["validation"]
-    assert told["kind"] == "split"
-    assert (told["kind"], told["documents"]) == ("split", len(validation))
+    assert model.report_.documents == len(train)
+    told = model.report_.validation
+    assert told.kind == "split"
+    assert (told.kind, told.documents) == ("split", len(validation))
     assert model.calibrator_ is not None
     assert model.calibrator_.n_docs == len(validation)
     assert "never seen" not in model.labels_
@@ -207,8 +207,8 @@ def test_held_out_documents_choose_as_given_ones_do(shop, settings):
     rest, aside = split_rows(train.Y, config.holdout.share, seed=config.seed)
     whole = fitted(config, train)
     given = fitted(config, train.take(rest), validation=train.take(aside))
-    assert whole.report_["validation"]["documents"] == given.report_["validation"]["documents"] == len(aside)
-    assert whole.report_["documents"] == len(train) > given.report_["documents"]
+    assert whole.report_.validation.documents == given.report_.validation.documents == len(aside)
+    assert whole.report_.documents == len(train) > given.report_.documents
     texts = train.take(aside).texts
     learnt, unseen = (precision_at_k(train.Y[aside], model.predict(texts, top_k=1), k=1) for model in (whole, given))
     assert learnt > unseen
@@ -220,9 +220,9 @@ def test_given_documents_can_be_learnt_from_too(shop, settings):
     strange = replace(validation, labels=[*validation.labels[:-1], "never seen"], label_texts=None)
     plain = fitted(settings("hybrid", label_embedding="text-emb"), train, validation=strange)
     model = fitted(settings("hybrid", label_embedding="text-emb", learn_validation=True), train, validation=strange)
-    assert model.report_["documents"] == len(train) + len(validation) > plain.report_["documents"]
-    told = model.report_["validation"]
-    assert (told["kind"], told["documents"]) == ("learnt split", len(validation))
+    assert model.report_.documents == len(train) + len(validation) > plain.report_.documents
+    told = model.report_.validation
+    assert (told.kind, told.documents) == ("learnt split", len(validation))
     assert "the validation split, before the model learnt from it too" in render_card(model)
     assert model.calibrator_ is not None
     assert "never seen" not in model.labels_
@@ -234,15 +234,15 @@ def test_given_documents_can_be_learnt_from_too(shop, settings):
 def test_nothing_held_out(shop, settings):
     model = fitted(settings("hybrid", hold_out=0.0), shop["train"])
     assert model.calibrator_ is None
-    assert model.report_["chosen"]["score_transform"] == "l3-hinge"
-    assert "validation" not in model.report_
+    assert model.report_.chosen["score_transform"] == "l3-hinge"
+    assert model.report_.validation is None
     assert precision_at_k(shop["test"].Y, model.predict(shop["test"].texts), k=1) > 50
 
 
 def test_too_few_documents_to_calibrate(shop, settings):
     model = fitted(settings("hybrid", hold_out=0.03), shop["train"])
     assert model.calibrator_ is None
-    assert model.report_["validation"]["documents"] == 19
+    assert model.report_.validation.documents == 19
     assert fitted(settings("hybrid", calibrate=False), shop["train"]).calibrator_ is None
 
 

@@ -12,6 +12,7 @@ from labelwise.config import IndexConfig, LinearTreeConfig
 from labelwise.data import Dataset
 from labelwise.errors import DataError
 from labelwise.metrics import calibration_error, evaluate, macro_f1
+from labelwise.models.training_report import HoldoutResult
 from labelwise.report import write_report
 from labelwise.report.findings import examine
 from tests.report.reading import read
@@ -127,7 +128,7 @@ def test_nothing_that_users_wrote_is_markup(shop, tmp_path):
     }
     train = splits["train"]
     model = LinearTree().fit(train.texts, train.Y, label_names=labels, run_dir=tmp_path / "run")
-    model.report_ |= {"preset": EVIL, "data": EVIL}
+    model.report_.preset = model.report_.data = EVIL
     with RunDirectory(tmp_path / "run") as run:
         run.on_event("remark", {"text": EVIL})
     path = write_report(tmp_path / "run", tmp_path / "a.html", model=model, data=splits, bootstrap=0, title=EVIL)
@@ -156,11 +157,11 @@ def test_what_cannot_be_shown_is_said(shop, model, run_dir, tmp_path):
     assert "tfidf" in alone.text("time")
     assert alone.all("script", id="tree-data") == []
 
-    model.report_["validation"] = {"kind": "split", "documents": 70, "scores": {"P@1": 51.25}}
+    model.report_.validation = HoldoutResult(kind="split", documents=70, scores={"P@1": 51.25})
     try:
         no_data = read(write_report(run_dir, tmp_path / "b.html", model=model))
     finally:
-        del model.report_["validation"]
+        model.report_.validation = None
     assert "There are no data to test on" in no_data.text("metrics")
     assert no_data.figures() == {"P@1": 51.25}
     assert no_data.tree()[0]["n"] == 300

@@ -135,7 +135,7 @@ def test_hold_out_calibrates():
     shop = generate_shop(500, 100)["train"]
     estimator = LinearTreeClassifier(hold_out=0.2).fit(shop.texts, shop.Y, label_names=shop.labels)
     assert estimator.model_.calibrator_ is not None
-    assert estimator.model_.report_["documents"] == len(shop)
+    assert estimator.model_.report_.documents == len(shop)
     found = estimator.model_.predict(shop.texts, top_k=100).matrix
     np.testing.assert_allclose(estimator.predict_proba(shop.texts).toarray(), found.toarray())
     assert estimator.classes_.tolist() == shop.labels

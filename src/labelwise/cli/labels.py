@@ -17,6 +17,7 @@ from labelwise.data import Format, ReadOptions, load_dataset
 from labelwise.errors import UsageError
 from labelwise.incremental import add_labels, added_labels, read_new_labels, remove_labels, update
 from labelwise.models.base import Model, load_model
+from labelwise.models.training_report import AddedLabel
 
 MOST_LISTED = 20
 """Labels that are shown one by one when they are added."""
@@ -80,11 +81,11 @@ class AddLabels(Growing):
             data = load_dataset(self.data, self.split, format=self.format, on_event=show.on_event, **options)
         grown = add_labels(model, new, data=data, config=self.growing, on_event=show.on_event)
         self._save(grown, out)
-        told = added_labels(grown)[-len(new) :]
-        by_text = sum(one["examples"] == 0 for one in told)
+        added = added_labels(grown)[-len(new) :]
+        by_text = sum(one.examples == 0 for one in added)
         out.print(f"added: {len(new):,} labels, {by_text:,} of them by their text alone", markup=False)
-        if len(told) <= MOST_LISTED:
-            out.print(_table(told))
+        if len(added) <= MOST_LISTED:
+            out.print(_table(added))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +111,7 @@ class RemoveLabels(Growing):
         if self.list:
             out.print(_table(there) if there else "no label was added to this model")
             return
-        names = self.labels or tuple(one["label"] for one in there)
+        names = self.labels or tuple(one.label for one in there)
         if not names:
             raise UsageError(f"no label was added to {self.model}; name those that you want to remove")
         self._save(remove_labels(model, names), out)
@@ -144,14 +145,14 @@ class Update(Growing):
             )
         updated = update(model, data, on_event=show.on_event)
         self._save(updated, out)
-        told = updated.report_["updates"][-1]
-        out.print(f"learnt from: {told['documents']:,} documents with {told['labels']:,} labels", markup=False)
+        last = updated.report_.updates[-1]
+        out.print(f"learnt from: {last.documents:,} documents with {last.labels:,} labels", markup=False)
 
 
-def _table(added: list[dict[str, object]]) -> Table:
+def _table(added: list[AddedLabel]) -> Table:
     table = Table(show_edge=False)
     table.add_column("added label")
     table.add_column("examples", justify="right")
     for one in added:
-        table.add_row(str(one["label"]), str(one["examples"]))
+        table.add_row(one.label, str(one.examples))
     return table

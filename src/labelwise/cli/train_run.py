@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from labelwise.models.calibrator import MIN_DOCUMENTS
 from labelwise.models.ensemble import Ensemble
 from labelwise.models.holdout import Validation, read_documents, validate
 from labelwise.models.linear_tree import LinearTree
+from labelwise.models.training_report import HoldoutResult, TrainingReport, Tuning
 
 if TYPE_CHECKING:
     from labelwise.cli.train import Train
@@ -40,9 +41,10 @@ class _TrainingClock:
     def restart(self) -> None:
         self.wall, self.cpu = time.perf_counter(), time.process_time()
 
-    def trained(self) -> dict[str, Any]:
-        seconds = {"seconds": time.perf_counter() - self.wall, "cpu_seconds": time.process_time() - self.cpu}
-        return {**seconds, "trained": datetime.now(UTC).date().isoformat()}
+    def stop(self, report: TrainingReport) -> None:
+        """Note the seconds since `restart`, and the date."""
+        report.seconds, report.cpu_seconds = time.perf_counter() - self.wall, time.process_time() - self.cpu
+        report.trained = datetime.now(UTC).date().isoformat()
 
 
 # ---------------------------------------------------------------------- linear
@@ -63,11 +65,11 @@ def fit_linear(
     rest = train
     if validation is None and (command.calibrate or command.tune):
         rest, validation = _set_aside(train, config, show)
-    report: dict[str, Any] = {"data": command.data.resolve().name, "preset": preset}
+    tuning = None
     if command.tune:
         if validation is None:
             raise DataError(f"too few documents to tune on: {len(train)}; train without --tune", path=command.data)
-        config, report["tuning"] = _tune(command, config, rest, validation, out, show)
+        config, tuning = _tune(command, config, rest, validation, out, show)
 
     def fitted(documents: Dataset) -> LinearTree:
         return LinearTree(config).fit(
@@ -87,14 +89,15 @@ def fit_linear(
         show.remark(f"training on all {len(train):,} documents")
     clock.restart()
     model = fitted(train)
-    report |= clock.trained()
+    report = model.report_
+    report.data, report.preset, report.tuning = command.data.resolve().name, preset, tuning
+    clock.stop(report)
     if kind == "split" and validation is not None:
         validated = validate(model, validation, on_event=show.on_event)
     if validated is not None:
-        report["validation"] = {"kind": kind, **validated.to_dict()}
+        report.validation = validated.result(kind=kind)
         if command.calibrate:
             _calibrate(model, validated, show)
-    model.report_ |= report
     _finish(command, model, clock, _linear_rows(model), train, out, show)
 
 
@@ -113,14 +116,14 @@ def _set_aside(train: Dataset, config: LinearTreeConfig, show: Show) -> tuple[Da
 
 def _tune(
     command: Train, config: LinearTreeConfig, train: Dataset, validation: Dataset, out: Console, show: Show
-) -> tuple[LinearTreeConfig, dict[str, Any]]:
+) -> tuple[LinearTreeConfig, Tuning]:
     from labelwise.tuning.search import METRIC, tune
 
     tuning = tune(config, train, validation, run_dir=command.run_dir, on_event=show.on_event)
     out.print(tuning.table())
     for sentence in tuning.explain():
         out.print(sentence, markup=False)
-    return tuning.config, {"trials": len(tuning.trials), "metric": METRIC}
+    return tuning.config, Tuning(trials=len(tuning.trials), metric=METRIC)
 
 
 def _calibrate(model: LinearTree, validated: Validation, show: Show) -> None:
@@ -178,7 +181,8 @@ def _fit_itself(
     )
     if not hasattr(model, "labels_"):
         return False
-    model.report_ |= {"data": command.data.resolve().name, "preset": preset, **clock.trained()}
+    model.report_.data, model.report_.preset = command.data.resolve().name, preset
+    clock.stop(model.report_)
     if command.calibrate and model.calibrator_ is None:
         show.remark("there were too few held-out documents to calibrate on: the model gives scores, no probabilities")
     return True
@@ -211,14 +215,14 @@ def _members(model: Ensemble) -> Table:
     for name in ("P@1", "P@3", "P@5", "weight"):
         table.add_column(name, justify="right")
 
-    def cells(scores: dict[str, float] | None) -> list[str]:
+    def cells(scores: Mapping[str, float] | None) -> list[str]:
         return [f"{scores[name]:.2f}" if scores else "-" for name in ("P@1", "P@3", "P@5")]
 
-    for number, member in enumerate(model.report_["members"], start=1):
-        weight = "dropped" if member["weight"] is None else f"{member['weight']:.3f}"
-        table.add_row(f"{number}  {member['name']}", *cells(member["scores"]), weight)
+    for number, member in enumerate(model.report_.members or (), start=1):
+        weight = "dropped" if member.weight is None else f"{member.weight:.3f}"
+        table.add_row(f"{number}  {member.name}", *cells(member.scores), weight)
     table.add_section()
-    table.add_row("together", *cells(model.report_.get("validation", {}).get("scores")), "")
+    table.add_row("together", *cells(model.report_.held_out_scores), "")
     return table
 
 
@@ -247,29 +251,29 @@ def _finish(
 def _summary(model: Model, path: Path, rows: Iterator[tuple[str, str]], seconds: float) -> Table:
     """What was trained, in a few lines."""
     report = model.report_
-    table = Table(title=f"{path.name}, trained on {report['data']}", title_style="bold", show_header=False)
+    table = Table(title=f"{path.name}, trained on {report.data}", title_style="bold", show_header=False)
     table.add_column(no_wrap=True)
     table.add_column()
-    table.add_row("documents", f"{report['documents']:,}")
+    table.add_row("documents", f"{report.documents:,}")
     for row in rows:
         table.add_row(*row)
-    table.add_row("time", f"{report['seconds']:.1f} s, {report['cpu_seconds']:.1f} CPU s; {seconds:.1f} s in all")
+    table.add_row("time", f"{report.seconds:.1f} s, {report.cpu_seconds:.1f} CPU s; {seconds:.1f} s in all")
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     table.add_row("size on disk", megabytes(size))
-    found = report.get("validation")
+    found = report.validation
     if found is not None:
-        scores = "  ".join(f"{name} {found['scores'][name]:.2f}" for name in ("P@1", "P@3", "P@5", "nDCG@5"))
-        table.add_row("validation", f"{scores}\n{found['documents']:,} documents: {_where(found)}")
-        if "tuning" in report:
+        scores = "  ".join(f"{name} {found.scores[name]:.2f}" for name in ("P@1", "P@3", "P@5", "nDCG@5"))
+        table.add_row("validation", f"{scores}\n{found.documents:,} documents: {_where(found)}")
+        if report.tuning is not None:
             table.add_row("", "they also chose the settings, so these figures flatter a little")
-        if model.calibrator_ is not None and found["calibration_error"] is not None:
-            table.add_row("calibration error", f"{found['calibration_error']:.2f} %")
+        if model.calibrator_ is not None and found.calibration_error is not None:
+            table.add_row("calibration error", f"{found.calibration_error:.2f} %")
     table.add_row("answers", "probabilities" if model.calibrator_ is not None else "scores, not calibrated")
     return table
 
 
-def _where(found: dict[str, Any]) -> str:
-    if "share" in found:
-        return f"{100 * found['share']:g} % of the data, held out"
+def _where(found: HoldoutResult) -> str:
+    if found.share is not None:
+        return f"{100 * found.share:g} % of the data, held out"
     kinds = {"split": "the validation split", "learnt split": "the validation split, before it was learnt from too"}
-    return kinds.get(found["kind"], "a tenth of the data, held out")
+    return kinds.get(found.kind or "", "a tenth of the data, held out")

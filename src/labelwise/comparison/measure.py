@@ -143,7 +143,7 @@ def measure_system(
         costs = clock.costs()
     else:
         report = model.report_
-        costs = Costs(train_s=report.get("seconds"), train_cpu_s=report.get("cpu_seconds"))
+        costs = Costs(train_s=report.seconds, train_cpu_s=report.cpu_seconds)
     test = splits.test
     few = test.take(np.arange(min(8, len(test))))
     model.predict(model.inputs(few), top_k=top_k)  # what a first call has to load is not the documents' fault

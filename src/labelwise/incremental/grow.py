@@ -26,6 +26,7 @@ from labelwise.index import Tree, embed_labels
 from labelwise.models.base import Model, check_fitted
 from labelwise.models.exemplars import Exemplars
 from labelwise.models.prediction_cache import PredictionCache
+from labelwise.models.training_report import AddedLabel, TrainingReport
 from labelwise.types import Csr, Ints, OnEvent
 
 if TYPE_CHECKING:
@@ -66,11 +67,15 @@ def add_labels(
     reading = PredictionCache(examples.documents, threads=model.config.threads, on_event=on_event)
 
     counts = examples.counts.tolist()
-    told = [{"label": one.label, "examples": count} for one, count in zip(new, counts, strict=True)]
+    added = [AddedLabel(label=one.label, examples=count) for one, count in zip(new, counts, strict=True)]
+
+    def note(report: TrainingReport) -> None:
+        report.added = [*report.added, *added]
+
     return each(
         model,
         lambda member: _add(adapter_of(member), examples, reading, known, config, on_event),
-        lambda report: {**report, "added": [*report.get("added", []), *told]},
+        note,
     )
 
 
@@ -83,13 +88,12 @@ def remove_labels(model: Model, labels: Iterable[str]) -> Model:
         what = f"has no label {unknown[0]!r}" if unknown else "keeps all its labels if none is named"
         raise UsageError(f"the model {what}; give names of labels that it has")
     gone = np.isin(np.array(model.labels_, dtype=object), names)
-    left = [one for one in added_labels(model) if one["label"] not in set(names)]
+    left = [one for one in added_labels(model) if one.label not in set(names)]
 
-    def told(report: dict[str, Any]) -> dict[str, Any]:
-        rest = {name: value for name, value in report.items() if name != "added"}
-        return {**rest, "added": left} if left else rest
+    def note(report: TrainingReport) -> None:
+        report.added = left
 
-    return each(model, lambda member: _remove(adapter_of(member), gone), told)
+    return each(model, lambda member: _remove(adapter_of(member), gone), note)
 
 
 def keep_documents(
@@ -104,24 +108,25 @@ def keep_documents(
         twin.exemplars_ = remember(adapter_of(member), known, settings, on_event=on_event)
         return twin
 
-    return each(model, keep, dict)
+    return each(model, keep, lambda report: None)
 
 
-def added_labels(model: Model) -> list[dict[str, Any]]:
+def added_labels(model: Model) -> list[AddedLabel]:
     """The labels that were added since training, oldest first, with the number of their examples."""
-    return list(model.report_.get("added", []))
+    return list(model.report_.added)
 
 
-def each(model: Model, change: Callable[[Model], Model], told: Callable[[dict[str, Any]], dict[str, Any]]) -> Model:
-    """A changed model, or an ensemble of its changed members; `told` makes the reports of all of them."""
+def each(model: Model, change: Callable[[Model], Model], note: Callable[[TrainingReport], None]) -> Model:
+    """A changed model, or an ensemble of its changed members; `note` changes copies of their training reports."""
     if model.kind == "ensemble":
         whole: Ensemble = copy(model)  # type: ignore[assignment]  # the class is not imported for its name alone
-        whole.members_ = [each(member, change, told) for member in whole.members_]
+        whole.members_ = [each(member, change, note) for member in whole.members_]
         whole.labels_ = whole.members_[0].labels_
         changed: Model = whole
     else:
         changed = change(model)
-    changed.report_ = told(model.report_)
+    changed.report_ = copy(model.report_)
+    note(changed.report_)
     return changed
 
 

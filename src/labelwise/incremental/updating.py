@@ -13,6 +13,7 @@ from labelwise.incremental.columns import with_blocks
 from labelwise.incremental.grow import each
 from labelwise.models.base import Model, check_fitted
 from labelwise.models.prediction_cache import PredictionCache
+from labelwise.models.training_report import TrainingReport, Update
 from labelwise.rank.level_trainer import LevelTrainer
 from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.types import Csr, Ints, OnEvent
@@ -48,8 +49,11 @@ def update(model: Model, data: Dataset, *, on_event: OnEvent | None = None) -> M
         stands = [(tree, _go_on(kind, number, seen, Y, on_event)) for number, (tree, _) in enumerate(kind.stands)]
         return kind.rebuilt(stands, kind.model.labels_)
 
-    told = {"documents": len(rows), "pairs": int(Y.nnz), "labels": len(np.unique(Y.indices))}
-    return each(model, go_on, lambda report: {**report, "updates": [*report.get("updates", []), told]})
+    def note(report: TrainingReport) -> None:
+        sizes = Update(documents=len(rows), pairs=int(Y.nnz), labels=len(np.unique(Y.indices)))
+        report.updates = [*report.updates, sizes]
+
+    return each(model, go_on, note)
 
 
 def _go_on(kind: GrowAdapter, number: int, seen: EncodedDocs, Y: Csr, on_event: OnEvent | None) -> LevelWeights:

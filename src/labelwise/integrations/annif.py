@@ -140,7 +140,7 @@ class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif car
         model = subjects.fit(config, train, hold_out=hold_out, on_event=_Lines(self.info))
         if hold_out and model.calibrator_ is None:
             self.warning("too few documents could be held out to learn probabilities from: scores are none")
-        model.report_ |= {"data": f"Annif project {self.project.project_id}", "analyzer": self._spec}
+        model.report_.data, model.report_.analyzer = f"Annif project {self.project.project_id}", self._spec
         return model
 
     def _save(self, model: Model, documents: subjects.SubjectTexts | None = None) -> None:
@@ -188,7 +188,7 @@ class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif car
             ) from err
 
     def _check_analyzer(self, model: Model) -> None:
-        trained = model.report_.get("analyzer")
+        trained = model.report_.analyzer
         if model.kind == "linear-tree" and trained != self._spec:
             raise ConfigurationException(
                 f"the model was trained with analyzer={trained or 'none'} but the project now says "

@@ -143,10 +143,10 @@ def card_head(model: Model, repo: str | None = None) -> str:
     if texts:
         lines.append("pipeline_tag: text-classification")
     lines += ["tags:", *(f"- {tag}" for tag in tags)]
-    validation = model.report_.get("validation")
+    validation = model.report_.validation
     if validation is not None:
         name = repo.rpartition("/")[2] if repo else model.title()
-        data = str(model.report_.get("data", "held-out documents"))
+        data = model.report_.data or "held-out documents"
         lines += [
             "metrics:",
             "- precision",
@@ -162,7 +162,7 @@ def card_head(model: Model, repo: str | None = None) -> str:
             "      split: validation",
             "    metrics:",
         ]
-        for metric, value in validation["scores"].items():
+        for metric, value in validation.scores.items():
             lines += [
                 f"    - type: {to_json(_slug(metric))}",
                 f"      name: {to_json(metric)}",

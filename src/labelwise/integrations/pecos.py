@@ -23,6 +23,7 @@ from labelwise.events import Task
 from labelwise.features.tfidf import Tfidf
 from labelwise.index.tree import Tree
 from labelwise.models.linear_tree import LinearTree
+from labelwise.models.training_report import TrainingReport
 from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.rank.tree import TrainedTree
 from labelwise.storage import read_json
@@ -93,7 +94,7 @@ def load_xr_linear(
     model.tfidf_, model.labels_, model.n_features_, model.calibrator_ = tfidf, names, n_features, None
     tree = Tree(tuple(level.parents for level in levels))
     model.trees_ = (TrainedTree(tree, tuple(map(_weights, levels))),)
-    model.report_ = {"preset": "none: read from a PECOS XR-Linear model"}
+    model.report_ = TrainingReport(preset="none: read from a PECOS XR-Linear model")
     model._searches = model._make_searches()
     return model
 

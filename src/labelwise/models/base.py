@@ -17,6 +17,7 @@ from labelwise.models.calibrator import Calibrator
 from labelwise.models.exemplars import Exemplars
 from labelwise.models.prediction_cache import PredictionCache
 from labelwise.models.shared_parts import SharedParts
+from labelwise.models.training_report import TrainingReport
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import at_least
 from labelwise.storage.run_directory import RunDirectory, kept
@@ -37,8 +38,8 @@ class Model(ABC):
     labels_: list[str]
     calibrator_: Calibrator | None
     """None if there was nothing to calibrate on: scores are then the model's own."""
-    report_: dict[str, Any]
-    """What the model card tells of training: sizes, and what whoever trained it adds (see `labelwise.models.card`)."""
+    report_: TrainingReport
+    """Sizes, held-out figures, and what was chosen: see `labelwise.models.training_report`."""
     exemplars_: Exemplars | None = None
     """Documents that later labels are told apart from; None unless asked for (see `labelwise.incremental`)."""
 
@@ -153,7 +154,7 @@ class Model(ABC):
         if self.exemplars_ is not None:
             self.exemplars_.save(folder / "memory")
         (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
-        about = {"config": self.config, **more, "n_labels": len(self.labels_), "report": self.report_}
+        about = {"config": self.config, **more, "n_labels": len(self.labels_), "report": self.report_.to_dict()}
         storage.write_description(folder, kind=self.kind, config=about)
 
     def _load_common(self, path: Path, about: dict[str, Any]) -> None:
@@ -161,7 +162,7 @@ class Model(ABC):
         names = label_list(path)
         if names is None or len(names) != about["n_labels"]:
             raise StorageError(f"{path} lacks its {about['n_labels']} label names; copy or make it again")
-        self.labels_, self.report_ = names, about.get("report", {})
+        self.labels_, self.report_ = names, TrainingReport.from_dict(about.get("report", {}), path)
         calibration = path / "calibration.json"
         self.calibrator_ = Calibrator.load(calibration) if calibration.is_file() else None
         self.exemplars_ = Exemplars.load(path / "memory") if (path / "memory").is_dir() else None

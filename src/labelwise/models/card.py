@@ -1,15 +1,12 @@
 """The model card: the README.md of a saved model, written from what the model knows of itself.
 
-`Model.report_` holds what the card cannot see in the model. `fit` puts in ``documents`` and ``pairs``; whoever
-trains may add ``data``, ``preset``, ``trained`` (a date), ``seconds``, ``cpu_seconds``, ``tuning`` (trials, metric) and
-``validation`` (documents, kind, scores, calibration_error), as `labelwise train` does. `labelwise.incremental`
-adds ``added`` and ``updates``.
+What the model itself cannot show is in its training report: see `labelwise.models.training_report`.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -18,18 +15,10 @@ from labelwise import __version__
 
 if TYPE_CHECKING:
     from labelwise.models.base import Model
+    from labelwise.models.training_report import HoldoutResult, TrainingReport, Tuning
 
 PACKAGES = ("numpy", "scipy", "numba")
 """Packages whose versions could matter to the numbers in a model."""
-
-HELD_OUT = {
-    "split": "the validation split, which the model was not trained on",
-    "learnt split": "the validation split, before the model learnt from it too (an encoder does not)",
-    "share": "a share of the training documents, set aside; the encoder did not learn from them, the ranker then did",
-    "part": "a part of the training documents, set aside; the model itself was then trained on all of them",
-    "tenth": "a tenth of the training documents, set aside; the model itself was then trained on all of them",
-}
-"""What `validation["kind"]` means."""
 
 
 def render_card(model: Model) -> str:
@@ -42,7 +31,7 @@ def render_card(model: Model) -> str:
         f"A labelwise {__version__} model that reads {reads} and answers with labels and their {answers}.",
         _table(("", ""), _facts(model)),
         "## How good it is",
-        *_quality(report.get("validation"), report.get("tuning")),
+        *_quality(report.validation, report.tuning),
         "## How to use it",
         _usage(model),
         "## Settings that differ from the default",
@@ -58,43 +47,43 @@ def render_card(model: Model) -> str:
 
 def _facts(model: Model) -> Iterator[tuple[str, str]]:
     report = model.report_
-    documents, pairs = report.get("documents", 0), report.get("pairs", 0)
-    if documents:
-        of = f" of {report['data']}" if "data" in report else ""
-        yield "trained on", f"{documents:,} documents{of}, {pairs / documents:.1f} labels each"
+    if report.documents:
+        of = "" if report.data is None else f" of {report.data}"
+        yield (
+            "trained on",
+            f"{report.documents:,} documents{of}, {(report.pairs or 0) / report.documents:.1f} labels each",
+        )
     yield from model.facts()
     yield from _growth(report)
-    if "preset" in report:
-        yield "preset", f"{report['preset']}"
-    if "seconds" in report:
-        yield "training took", f"{report['seconds']:.1f} s, {report['cpu_seconds']:.1f} CPU s"
-    if "trained" in report:
-        yield "trained", f"{report['trained']}"
+    if report.preset is not None:
+        yield "preset", report.preset
+    if report.seconds is not None:
+        yield "training took", f"{report.seconds:.1f} s, {report.cpu_seconds or 0:.1f} CPU s"
+    if report.trained is not None:
+        yield "trained", report.trained
 
 
-def _growth(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _growth(report: TrainingReport) -> Iterator[tuple[str, str]]:
     """What was added after training: see `labelwise.incremental`."""
-    added = report.get("added", [])
-    if added:
-        by_text = sum(one["examples"] == 0 for one in added)
-        yield "labels added since", f"{len(added):,}, of which {by_text:,} by their text alone"
-    updates = report.get("updates", [])
-    if updates:
-        yield "documents learnt from since", f"{sum(one['documents'] for one in updates):,}"
+    if report.added:
+        by_text = sum(one.examples == 0 for one in report.added)
+        yield "labels added since", f"{len(report.added):,}, of which {by_text:,} by their text alone"
+    if report.updates:
+        yield "documents learnt from since", f"{sum(one.documents for one in report.updates):,}"
 
 
-def _quality(validation: Mapping[str, Any] | None, tuning: Mapping[str, Any] | None) -> Iterator[str]:
+def _quality(validation: HoldoutResult | None, tuning: Tuning | None) -> Iterator[str]:
     if validation is None:
         yield "Not measured. `labelwise evaluate MODEL DATA` does it."
         return
-    scores: Mapping[str, float] = validation["scores"]
-    yield f"Measured on {validation['documents']:,} documents, {HELD_OUT[validation['kind']]}. Percent."
+    scores = validation.scores
+    yield f"Measured on {validation.documents:,} documents, {validation.description}. Percent."
     yield _table(list(scores), [[f"{value:.2f}" for value in scores.values()]])
     yield (
         "A document without true labels counts 0, labels never seen in training count as missed, and where fewer than "
         "k labels are predicted the missing ones are wrong."
     )
-    error = validation.get("calibration_error")
+    error = validation.calibration_error
     if error is not None:
         yield (
             f"Calibration error: {error:.2f} % (expected calibration error over 15 bins of equal size, the 20 best "
@@ -102,7 +91,7 @@ def _quality(validation: Mapping[str, Any] | None, tuning: Mapping[str, Any] | N
         )
     if tuning is not None:
         yield (
-            f"Settings were chosen by {tuning['metric']} on the same documents, the best of {tuning['trials']} trials: "
+            f"Settings were chosen by {tuning.metric} on the same documents, the best of {tuning.trials} trials: "
             "the figures flatter the model a little."
         )
 

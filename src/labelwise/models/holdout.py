@@ -16,6 +16,7 @@ from labelwise.errors import DataError, UsageError
 from labelwise.metrics import calibration_error, ndcg_at_k, precision_at_k
 from labelwise.models.base import CALIBRATED_ON, Model
 from labelwise.models.calibrator import MIN_DOCUMENTS, Calibrator
+from labelwise.models.training_report import HoldoutResult
 from labelwise.types import Csr, OnEvent
 
 if TYPE_CHECKING:
@@ -37,9 +38,11 @@ class Validation:
     calibration_error: float | None
     """In percent, each half of the documents judged by the curve of the other half; None where a half is too small."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """The figures, for the model card."""
-        return {"documents": self.n_docs, "scores": self.scores, "calibration_error": self.calibration_error}
+    def result(self, **origin: Any) -> HoldoutResult:
+        """The figures for the training report; `origin` is its `kind`, and its `share` where there is one."""
+        return HoldoutResult(
+            documents=self.n_docs, scores=self.scores, calibration_error=self.calibration_error, **origin
+        )
 
 
 def read_documents(dataset: Dataset) -> list[str] | Csr:
@@ -81,7 +84,7 @@ def fit_calibrated(
     model = fitted(train)
     if measured is not None:
         model.calibrator_ = measured.calibrator
-        model.report_["validation"] = {"kind": "part", "share": hold_out, **measured.to_dict()}
+        model.report_.validation = measured.result(kind="part", share=hold_out)
     return model
 
 

@@ -22,6 +22,7 @@ from labelwise.models.base import CALIBRATED_ON, Model, check_fitted, fit_tfidf
 from labelwise.models.card import render_card
 from labelwise.models.prediction_cache import PredictionCache
 from labelwise.models.shared_parts import SharedParts
+from labelwise.models.training_report import TrainingReport
 from labelwise.predictions.ranking import mean_best
 from labelwise.rank.features import Features
 from labelwise.rank.nearest import NeighbourSearch
@@ -102,7 +103,7 @@ class LinearTree(Model):
             # Nothing of an earlier fit is touched before all is trained.
             self.tfidf_, self.labels_, self.trees_, self.n_features_ = tfidf, labels, trees, X.shape[1]
             self.calibrator_ = self.exemplars_ = None
-            self.report_ = {"documents": int(Y.shape[0]), "pairs": int(Y.nnz)}
+            self.report_ = TrainingReport(documents=int(Y.shape[0]), pairs=int(Y.nnz))
             self._searches = self._make_searches()
             if validation is not None:
                 self.calibrate(validation, on_event=hook)

@@ -133,9 +133,9 @@ class XTransformer(Model):
         self.tree_ = trees[matcher.group if isinstance(matcher, SharedMatcherView) else 0]
         self.ranker_, self.calibrator_, self.held_ = ranked.ranker, ranked.calibrator, ranked.held
         self.exemplars_ = None
-        self.report_ = {"documents": int(source.Y.shape[0]), "pairs": int(source.Y.nnz), **ranked.report}
-        if "validation" in ranked.report:
-            self.report_["validation"] = {**source.held_out, **ranked.report["validation"]}
+        self.report_ = replace(ranked.report, documents=int(source.Y.shape[0]), pairs=int(source.Y.nnz))
+        if ranked.report.validation is not None:
+            self.report_.validation = replace(ranked.report.validation, **source.held_out)
 
     # ------------------------------------------------------------------ using
 
@@ -170,11 +170,11 @@ class XTransformer(Model):
         yield "encoder", f"{Path(config.encoder.name).name}, {config.encoder.max_length} tokens of a text, {tuned}"
         if self.matcher_.encoder_.form:
             yield "form of the encoder", self.matcher_.encoder_.form
-        if "recall" in report:
-            found = ", ".join(f"{value:.1f} % among {top}" for top, value in report["recall"].items())
+        if report.recall is not None:
+            found = ", ".join(f"{value:.1f} % among {top}" for top, value in report.recall.items())
             yield "true clusters found", f"{found} (held-out documents)"
-        if "chosen" in report:
-            chosen = report["chosen"]
+        if report.chosen is not None:
+            chosen = report.chosen
             own = "label_weight" in chosen
             parts = f"network {chosen['label_weight']:g}" if own else f"embedding {chosen['dense_weight']:g}"
             weights = f"weights: {parts}, cluster {chosen['matcher_weight']:g}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from labelwise.metrics import BUCKETS, Score
 from labelwise.metrics.buckets import describe_bucket
 from labelwise.metrics.tally import METRICS
-from labelwise.models.card import HELD_OUT
+from labelwise.models.training_report import HoldoutResult
 from labelwise.report.chart import Chart, Scale, figure
 from labelwise.report.findings import BINS, KS, LEAST_SUPPORT, SHOWN, Example, Findings, LabelScore
 from labelwise.report.html import Html, join, paragraph, section, short, table, tag
@@ -23,7 +23,7 @@ MISSED = 12
 MARKS = {"right": "✓", "wrong": "✗", "missed": "○"}
 
 
-def metrics_part(findings: Findings | None, validation: Mapping[str, Any] | None, absent: str) -> Html:
+def metrics_part(findings: Findings | None, validation: HoldoutResult | None, absent: str) -> Html:
     """Figures with intervals; without a test, what training measured."""
     if findings is None:
         return section("metrics", "How good it is", paragraph(absent, kind="absent"), _validation(validation))
@@ -54,12 +54,12 @@ def score_cell(score: Score, name: str) -> Html:
     return join(figure_, tag("small", f"{score.low:.1f} – {score.high:.1f}"))
 
 
-def _validation(validation: Mapping[str, Any] | None) -> Html:
+def _validation(validation: HoldoutResult | None) -> Html:
     """What held-out documents said in training."""
     if validation is None:
         return Html()
-    scores: Mapping[str, float] = validation["scores"]
-    words = f"In training it was measured on {validation['documents']:,} documents: {HELD_OUT[validation['kind']]}."
+    scores = validation.scores
+    words = f"In training it was measured on {validation.documents:,} documents: {validation.description}."
     cells = [tag("b", f"{value:.2f}", data_figure=name) for name, value in scores.items()]
     return join(paragraph(words), table(list(scores), [cells], numbers=range(len(scores))))
 

@@ -83,9 +83,10 @@ def model_part(model: Model | None, record: Record, absent: str) -> Html:
     if model is not None:
         report = model.report_
         rows += [("model", model.title()), *model.facts()]
-        rows += [(name, str(report[name])) for name in ("preset", "data", "trained") if name in report]
-        if "seconds" in report:
-            rows.append(("training took", f"{report['seconds']:,.1f} s, {report['cpu_seconds']:,.1f} CPU s"))
+        named = (("preset", report.preset), ("data", report.data), ("trained", report.trained))
+        rows += [(name, value) for name, value in named if value is not None]
+        if report.seconds is not None:
+            rows.append(("training took", f"{report.seconds:,.1f} s, {report.cpu_seconds or 0:,.1f} CPU s"))
     if record.command is not None:
         rows.append(("command", tag("code", " ".join(["labelwise", *record.command]))))
     rows.append(

@@ -122,7 +122,7 @@ def _page(
     curve, restarts, best_step = history_of(model, record)
     parts = {
         "model": model_part(model, record, no_model),
-        "metrics": metrics_part(findings, model.report_.get("validation") if model else None, absent),
+        "metrics": metrics_part(findings, model.report_.validation if model else None, absent),
         "frequency": frequency_part(findings, absent),
         "calibration": calibration_part(findings, absent),
         "labels": labels_part(findings, absent),

@@ -182,6 +182,7 @@ def _add_routes(api: FastAPI, application: Application) -> None:
         """What a model is: its card, its figures, its settings."""
         served = models.find(model)
         now = served.now
+        validation = now.model.report_.validation
         return ModelAnswer(
             model=served.name,
             version=now.version,
@@ -192,7 +193,7 @@ def _add_routes(api: FastAPI, application: Application) -> None:
             calibrated=now.model.calibrator_ is not None,
             searchable_by_meaning=now.labels.by_meaning,
             facts=dict(now.model.facts()),
-            metrics=now.model.report_.get("validation"),
+            metrics=None if validation is None else validation.to_dict(),
             config=now.config,
             card=now.card,
             models=list(models),

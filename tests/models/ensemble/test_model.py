@@ -149,15 +149,15 @@ def test_all_are_judged_by_the_same_documents(trained, config, shop):
     model, Y = trained[0], shop["train"].Y
     _, aside = split_rows(Y, config.holdout.share, seed=config.seed)
     report = model.report_
-    assert report["validation"]["documents"] == len(aside) == model.calibrator_.n_docs
-    for member, told in zip(model.members_, report["members"], strict=True):
-        assert member.report_["validation"]["documents"] == len(aside)
-        assert told["scores"] == member.report_["validation"]["scores"]
+    assert report.validation.documents == len(aside) == model.calibrator_.n_docs
+    for member, told in zip(model.members_, report.members, strict=True):
+        assert member.report_.validation.documents == len(aside)
+        assert told.scores == member.report_.validation.scores
     held = [member.calibrator_.transform_matrix(member.held_) for member in model.members_ if hasattr(member, "held_")]
     assert all(matrix.shape == (len(aside), 150) for matrix in held)
-    mine = [report["validation"]["scores"][f"P@{k}"] for k in (1, 3, 5)]
+    mine = [report.validation.scores[f"P@{k}"] for k in (1, 3, 5)]
     equal = fitted(replace(config, rule=model.rule_, weights="equal"), shop["train"], run_dir=trained[1])
-    theirs = [equal.report_["validation"]["scores"][f"P@{k}"] for k in (1, 3, 5)]
+    theirs = [equal.report_.validation.scores[f"P@{k}"] for k in (1, 3, 5)]
     assert np.mean(mine) >= np.mean(theirs)
     np.testing.assert_allclose(equal.weights_, 0.2)
 
@@ -251,8 +251,8 @@ def test_a_validation_split_and_features(shop):
     linear = tuple(load_preset("default", threads=1, ranker={"cost": cost}) for cost in (0.5, 2.0))
     config = EnsembleConfig(members=linear, threads=1)
     model = fitted(config, train, validation=validation)
-    assert model.report_["validation"]["kind"] == "split"
-    assert model.report_["documents"] == len(train)
+    assert model.report_.validation.kind == "split"
+    assert model.report_.documents == len(train)
     assert model.calibrator_.n_docs == len(validation)
     tfidf = model.members_[0].tfidf_
     rows, aside, test = (tfidf.transform(part.texts) for part in (train, validation, shop["test"]))
@@ -263,8 +263,8 @@ def test_a_validation_split_and_features(shop):
     learning = replace(config, holdout=HoldoutConfig(learn_validation=True))
     for documents, judged in ((train.texts, validation), (rows, given)):
         learnt = Ensemble(learning).fit(documents, train.Y, label_names=train.labels, validation=judged)
-        assert learnt.report_["documents"] == len(train) + len(validation)
-        assert learnt.report_["validation"]["kind"] == "learnt split"
+        assert learnt.report_.documents == len(train) + len(validation)
+        assert learnt.report_.validation.kind == "learnt split"
         seen = learnt.predict(documents if documents is train.texts else aside, top_k=1)
         assert len(seen) == (len(train) if documents is train.texts else len(validation))
     assert precision_at_k(validation.Y, seen, k=1) > precision_at_k(validation.Y, on_rows.predict(aside, top_k=1), k=1)
@@ -291,7 +291,7 @@ def test_members_that_bring_nothing_are_dropped(shop, tmp_path):
     config = EnsembleConfig(members=(good, good, good), holdout=HoldoutConfig(share=0.15), prune=0.05, threads=1)
     model = fitted(config, shop["train"])
     assert len(model.members_) == len(model.weights_) == 1
-    assert [told["weight"] is None for told in model.report_["members"]].count(True) == 2
+    assert [member.weight is None for member in model.report_.members].count(True) == 2
     model.save(tmp_path / "model")
     again = load_model(tmp_path / "model")
     assert again.config.members == (good,)

@@ -175,5 +175,5 @@ def _fit_linear(config: LinearTreeConfig, bench: Workbench, depth: int) -> Train
     if held is not None and source.truth is not None:
         measured = measure(keep_best(held, CALIBRATED_ON), source.truth)
         model.calibrator_ = measured.calibrator
-        model.report_["validation"] = {**source.held_out, **measured.to_dict()}
+        model.report_.validation = measured.result(**source.held_out)
     return TrainedMember(model, held)

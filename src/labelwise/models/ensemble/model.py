@@ -24,6 +24,7 @@ from labelwise.models.holdout import measure
 from labelwise.models.prediction_cache import PredictionCache
 from labelwise.models.shared_parts import SharedParts
 from labelwise.models.sharing import share_parts
+from labelwise.models.training_report import MemberResult, TrainingReport, Tuning
 from labelwise.storage.run_directory import fitting
 from labelwise.types import Csr, Floats, Ints, OnEvent
 
@@ -96,7 +97,7 @@ class Ensemble(Model):
             if members is None:
                 return self
             share_parts([member.model for member in members])
-            report: dict[str, Any] = {"documents": int(source.Y.shape[0]), "pairs": int(source.Y.nnz)}
+            report = TrainingReport(documents=int(source.Y.shape[0]), pairs=int(source.Y.nnz))
             self._assemble(members, source.truth, source.labels, report, source.held_out)
         return self
 
@@ -130,9 +131,7 @@ class Ensemble(Model):
             reading = PredictionCache(models[0].inputs(known), threads=self.config.threads, on_event=on_event)
             held = [model.scores(reading, max(self.config.candidates_per_model, CALIBRATED_ON)) for model in models]
         members = [TrainedMember(model, found) for model, found in zip(models, held, strict=True)]
-        sizes: dict[str, Any] = {
-            name: models[0].report_[name] for name in ("documents", "pairs") if name in models[0].report_
-        }
+        sizes = TrainingReport(documents=models[0].report_.documents, pairs=models[0].report_.pairs)
         self._assemble(members, truth, labels, sizes, {"kind": "split"})
         return self
 
@@ -141,7 +140,7 @@ class Ensemble(Model):
         members: list[TrainedMember],
         truth: Csr | None,
         labels: list[str],
-        report: dict[str, Any],
+        report: TrainingReport,
         kind: dict[str, Any],
     ) -> None:
         """Choose rule and weights where held-out documents can say, and calibrate."""
@@ -163,15 +162,11 @@ class Ensemble(Model):
             options: dict[str, Any] = {"weights": weights, "depth": config.candidates_per_model, "over": over}
             measured = measure(combine(values, rule, **options, top_k=CALIBRATED_ON), truth)
             calibrator = measured.calibrator if config.holdout.calibrate else None
-            report["validation"] = {**kind, **measured.to_dict()}
-            report["tuning"] = {"trials": jury.trials, "metric": "the mean of P@1, P@3 and P@5"}
+            report.validation = measured.result(**kind)
+            report.tuning = Tuning(trials=jury.trials, metric="the mean of P@1, P@3 and P@5")
         shares = dict(zip(stay.tolist(), weights.tolist(), strict=True))
-        report["members"] = [
-            {
-                "name": describe(model.config),
-                "weight": shares.get(at),
-                "scores": model.report_.get("validation", {}).get("scores"),
-            }
+        report.members = [
+            MemberResult(name=describe(model.config), weight=shares.get(at), scores=model.report_.held_out_scores)
             for at, model in enumerate(models)
         ]
         # Nothing of an earlier fit is touched before all is trained.
@@ -215,11 +210,11 @@ class Ensemble(Model):
         yield "labels", f"{len(self.labels_):,}"
         weights = "equal weights" if np.ptp(self.weights_) < 1e-9 else "learnt weights"
         yield "scores combined by", f"{self.rule_} of {self.over_}, {weights}"
-        for number, member in enumerate(self.report_["members"], start=1):
-            scores, weight = member["scores"], member["weight"]
-            told = "  ".join(f"{name} {scores[name]:.2f}" for name in ("P@1", "P@3", "P@5")) if scores else ""
-            share = "dropped" if weight is None else f"weight {weight:.3f}"
-            yield f"member {number}", "; ".join(filter(None, (member["name"], told, share)))
+        for number, member in enumerate(self.report_.members or (), start=1):
+            scores = member.scores
+            figures = "  ".join(f"{name} {scores[name]:.2f}" for name in ("P@1", "P@3", "P@5")) if scores else ""
+            share = "dropped" if member.weight is None else f"weight {member.weight:.3f}"
+            yield f"member {number}", "; ".join(filter(None, (member.name, figures, share)))
 
     # ------------------------------------------------------------------ keeping
 

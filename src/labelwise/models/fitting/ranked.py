@@ -14,6 +14,7 @@ from labelwise.match.recall import recall_at
 from labelwise.models.base import CALIBRATED_ON
 from labelwise.models.calibrator import Calibrator
 from labelwise.models.holdout import measure
+from labelwise.models.training_report import TrainingReport, Tuning
 from labelwise.predictions.ranking import keep_best
 from labelwise.rank.negatives import teacher_forcing
 from labelwise.rank.ranker import SCORE_TRANSFORMS, SHARES, WEIGHTS, Inputs, Ranker, choose_ranker
@@ -29,8 +30,8 @@ class Ranked:
 
     ranker: Ranker
     calibrator: Calibrator | None
-    report: dict[str, Any]
-    """What the model card tells: what was chosen, and what held-out documents said."""
+    report: TrainingReport
+    """What was chosen, and the held-out figures."""
     held: Csr | None
     """(n_held, n_labels) scores of the held-out documents' best labels, by a ranker that had not seen them."""
 
@@ -41,16 +42,14 @@ class Ranked:
             if self.calibrator is not None:
                 self.calibrator.save(folder / "calibration.json")
             matrices = {} if self.held is None else {"held": self.held}
-            storage.save(folder / "report", kind=KIND, config=self.report, matrices=matrices)
+            storage.save(folder / "report", kind=KIND, config=self.report.to_dict(), matrices=matrices)
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
         """Read what `save` wrote."""
         path = Path(path)
         saved = storage.load(path / "report", kind=KIND)
-        report = saved.config
-        if "recall" in report:  # JSON has no numbers for keys
-            report["recall"] = {int(top): value for top, value in report["recall"].items()}
+        report = TrainingReport.from_dict(saved.config, path)
         calibration = path / "calibration.json"
         calibrator = Calibrator.load(calibration) if calibration.is_file() else None
         return cls(Ranker.load(path / "ranker"), calibrator, report, saved.matrices.get("held"))
@@ -87,7 +86,7 @@ def rank(
     fixed = None not in (weight, config.score_transform, config.matcher_weight)
     if held is None or truth is None or (aside is not None and fixed and not config.holdout.calibrate):
         ranker, chosen = _fit_as_configured(everything, own, Y, M, tree, config, options)
-        return Ranked(ranker, None, {"chosen": chosen}, None)
+        return Ranked(ranker, None, TrainingReport(chosen=chosen), None)
     known = Csr(truth[:, : Y.shape[1]])
     # All is chosen by documents that the judged ranker has not seen; the one to use learns from them too.
     ranker, final, trials = choose_ranker(
@@ -106,13 +105,13 @@ def rank(
     found = ranker.top(held, max(depth, CALIBRATED_ON), threads=config.threads)
     measured = measure(keep_best(found, CALIBRATED_ON), truth)
     clusters = teacher_forcing(known, tree.clusters, tree.n_clusters)
-    report: dict[str, Any] = {
-        "recall": recall_at(held.found, clusters, [top for top in RECALL_AT if top <= config.beam]),
-        "chosen": {name: value for name, value in best.items() if name != "precisions"},
-        "trials": trials,
-        "tuning": {"trials": len(trials), "metric": "the mean of P@1, P@3 and P@5"},
-    }
-    report["validation"] = measured.to_dict()
+    report = TrainingReport(
+        recall=recall_at(held.found, clusters, [top for top in RECALL_AT if top <= config.beam]),
+        chosen={name: value for name, value in best.items() if name != "precisions"},
+        trials=trials,
+        tuning=Tuning(trials=len(trials), metric="the mean of P@1, P@3 and P@5"),
+        validation=measured.result(),
+    )
     return Ranked(final, measured.calibrator if config.holdout.calibrate else None, report, found)
 
 

@@ -1,0 +1,196 @@
+"""The training report of a model: sizes, held-out figures, what was chosen, and what changed since.
+
+`fit` fills in what it knows, `labelwise train` adds the data, the preset and the time, and `labelwise.incremental` adds
+what it changed. The model card, the report page, the server and the hub read it. It is saved in the config.json of the
+model's folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+from labelwise.errors import StorageError
+
+HOLDOUT_KINDS = {
+    "split": "the validation split, which the model was not trained on",
+    "learnt split": "the validation split, before the model learnt from it too (an encoder does not)",
+    "share": "a share of the training documents, set aside; the encoder did not learn from them, the ranker then did",
+    "part": "a part of the training documents, set aside; the model itself was then trained on all of them",
+    "tenth": "a tenth of the training documents, set aside; the model itself was then trained on all of them",
+}
+"""What `HoldoutResult.kind` means."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HoldoutResult:
+    """What held-out documents say of a model."""
+
+    kind: str | None = None
+    """Which documents were held out: one of `HOLDOUT_KINDS`; None until that is known."""
+    share: float | None = None
+    """Share of the training documents that was held out, where it was one."""
+    documents: int
+    """Number of held-out documents."""
+    scores: Mapping[str, float]
+    """P and nDCG at 1, 3 and 5 in percent, by name."""
+    calibration_error: float | None = None
+    """In percent; None where there were too few documents to measure it."""
+
+    @property
+    def description(self) -> str:
+        """Which documents were held out, in words."""
+        return HOLDOUT_KINDS.get(self.kind or "", "held-out documents")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entries of config.json."""
+        return {
+            name: value for name, value in asdict(self).items() if value is not None or name not in ("kind", "share")
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """How the settings were chosen."""
+
+    trials: int
+    metric: str
+    """What the best trial was the best by."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemberResult:
+    """A member of an ensemble."""
+
+    name: str
+    weight: float | None
+    """None if the member was dropped."""
+    scores: Mapping[str, float] | None
+    """P and nDCG of the member alone on the held-out documents, by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddedLabel:
+    """A label that was added after training."""
+
+    label: str
+    examples: int
+    """Number of its examples; 0 if it was added by its text alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Update:
+    """Sizes of a later data set that the model also learnt from."""
+
+    documents: int
+    pairs: int
+    labels: int
+
+
+@dataclass(kw_only=True)
+class TrainingReport:
+    """What is known of a model's training; None where something is not known."""
+
+    documents: int | None = None
+    """Number of training documents."""
+    pairs: int | None = None
+    """Number of (document, label) pairs in them."""
+    recall: dict[int, float] | None = None
+    """Percent of the held-out documents' true clusters among the matcher's best 1, 5, 10 and 20."""
+    chosen: dict[str, Any] | None = None
+    """The ranker's weights and score transform."""
+    trials: list[dict[str, Any]] | None = None
+    """The settings of the ranker that were tried, each with P@1, P@3 and P@5 on the held-out documents."""
+    tuning: Tuning | None = None
+    validation: HoldoutResult | None = None
+    members: list[MemberResult] | None = None
+    """The members of an ensemble, those that were dropped included."""
+    data: str | None = None
+    """Name of the training data."""
+    preset: str | None = None
+    seconds: float | None = None
+    """Wall seconds of training."""
+    cpu_seconds: float | None = None
+    trained: str | None = None
+    """Date of training."""
+    analyzer: str | None = None
+    """Annif's analyzer whose words the model reads."""
+    added: list[AddedLabel] = field(default_factory=list)
+    """Labels that were added after training, oldest first."""
+    updates: list[Update] = field(default_factory=list)
+    """Data sets that the model learnt from after training, oldest first."""
+    others: dict[str, Any] = field(default_factory=dict)
+    """Entries of config.json that this version does not know; they are kept."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an entry; one that was empty becomes the last: `to_dict` lists entries in the order of their arrival."""
+        if not _known(vars(self).get(name)):
+            vars(self).pop(name, None)
+        vars(self)[name] = value
+
+    @property
+    def held_out_scores(self) -> Mapping[str, float] | None:
+        """P and nDCG on the held-out documents, by name; None without held-out documents."""
+        return None if self.validation is None else self.validation.scores
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entries of config.json that are known, in the order of their arrival."""
+        entries = {name: _plain(value) for name, value in vars(self).items() if name != "others" and _known(value)}
+        return {**entries, **self.others}
+
+    @classmethod
+    def from_dict(cls, entries: Mapping[str, Any], path: Path | str) -> Self:
+        """What `to_dict` gave, and what earlier versions wrote; `path` is named in errors."""
+        try:
+            report = cls(others={name: value for name, value in entries.items() if name not in _ENTRIES})
+            for name, value in entries.items():
+                if name in _ENTRIES:
+                    setattr(report, name, _ENTRIES[name](value))
+        except (AttributeError, KeyError, TypeError, ValueError) as err:
+            raise StorageError(f"{path} has a damaged training report ({err}); copy or make it again") from err
+        return report
+
+
+def _known(value: Any) -> bool:
+    return value is not None and value != []
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, HoldoutResult):
+        return value.to_dict()
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return asdict(value) if isinstance(value, Tuning | MemberResult | AddedLabel | Update) else value
+
+
+def _restored(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    """A part of the report; entries that it does not have are left out."""
+    names = {one.name for one in fields(kind)}
+    return kind(**{name: value for name, value in values.items() if name in names})
+
+
+def _settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of the ranker by their present names."""
+    return {"score_transform" if name == "combine" else name: value for name, value in values.items()}
+
+
+def _each(kind: type[Any]) -> Callable[[Any], Any]:
+    return lambda rows: [_restored(kind, row) for row in rows]
+
+
+_ENTRIES: dict[str, Callable[[Any], Any]] = {
+    one.name: lambda value: value for one in fields(TrainingReport) if one.name != "others"
+} | {
+    "recall": lambda found: {int(top): value for top, value in found.items()},  # JSON has no numbers for keys
+    "chosen": _settings,
+    "trials": lambda trials: [_settings(trial) for trial in trials],
+    "tuning": partial(_restored, Tuning),
+    "validation": partial(_restored, HoldoutResult),
+    "members": _each(MemberResult),
+    "added": _each(AddedLabel),
+    "updates": _each(Update),
+}
+"""How each entry of config.json is read."""
