@@ -10,10 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labelwise.data import FORMATS, convert, load_splits
-from labelwise.data.conversion import NEED_FEATURES, NEED_TEXTS
+from labelwise.data.formats import file_formats
 from labelwise.errors import DataError, LabelwiseError, UsageError
 from tests.data.examples import ROWS, assert_same, assert_same_matrix, write_jsonl, write_text, write_toy
 
+NEED_TEXTS = [one.name for one in file_formats() if one.needs == "texts"]
+NEED_FEATURES = [one.name for one in file_formats() if one.needs == "features"]
+RECORDS = [one.name for one in file_formats() if one.records]
 CHARACTERS = st.characters(codec="utf-8")
 TEXTS = st.text(CHARACTERS, min_size=1, max_size=12).filter(lambda text: not text.isspace())
 NAMES = st.text(CHARACTERS, min_size=1, max_size=8).filter(lambda name: not name.isspace())
@@ -62,7 +65,7 @@ def test_toy_data_round_trip(tmp_path, to, compression):
         assert_same(found[split], wanted[split], ids=to != "annif")
 
 
-@pytest.mark.parametrize("to", ["jsonl", "csv", "tsv", "parquet"])
+@pytest.mark.parametrize("to", RECORDS)
 @SLOW
 @given(rows=st.lists(ROW, min_size=1, max_size=5), test=st.lists(ROW, min_size=1, max_size=3))
 def test_records_survive_exactly(tmp_path_factory, to, rows, test):

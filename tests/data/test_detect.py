@@ -33,10 +33,14 @@ def test_splits_by_name(name, split):
         ("train.txt", "0,3 1:1\n", "LibsvmSource"),
         ("train.txt", " 1:1\n", "LibsvmSource"),
         ("train.tsv", "a text\t<http://x> <y>\n", "AnnifSource"),
-        ("train.tsv", "text\tlabels\na\t<b>\n", "RecordSource"),
+        ("train.tsv", "text\tlabels\na\t<b>\n", "TsvSource"),
         ("train.tsv", "an unlabelled text\t\na text\t<x>\n", "AnnifSource"),
-        ("train.ndjson", "{}\n", "RecordSource"),
+        ("train.ndjson", "{}\n", "JsonlSource"),
         ("train.svm", "0 1:1\n", "LibsvmSource"),
+        ("train.txt", '{"text": "a"}\n', "JsonlSource"),
+        ("train.txt", "# a remark\t<x>\n", "AnnifSource"),
+        ("train.txt", "", "LibsvmSource"),
+        ("train.tsv", "", "TsvSource"),
     ],
 )
 def test_formats_by_looking(tmp_path, name, content, kind):

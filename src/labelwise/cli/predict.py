@@ -16,7 +16,7 @@ from tyro.conf import Positional, arg
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data import Format, ReadOptions, load_dataset
-from labelwise.data.detect import looks_like
+from labelwise.data.detect import guess_format
 from labelwise.data.files import plain_name, read_lines
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
@@ -125,7 +125,7 @@ class Predict(Command):
         """Whether the file holds a text on each line: a .txt file may also hold features."""
         if not plain_name(self.texts).endswith(".txt") or self.texts.is_dir():
             return False
-        return model.tfidf_ is not None or (self.texts.is_file() and looks_like(self.texts, self.read) is None)
+        return model.tfidf_ is not None or (self.texts.is_file() and guess_format(self.texts, self.read) is None)
 
     def _lines(self) -> Iterator[str]:
         if not self.texts.is_file():

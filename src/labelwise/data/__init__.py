@@ -2,7 +2,7 @@
 
 from labelwise.data.conversion import Conversion, convert
 from labelwise.data.dataset import Dataset
-from labelwise.data.detect import FORMATS, Format
+from labelwise.data.formats import FORMATS, Format
 from labelwise.data.load import load_dataset, load_splits
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.data.split import split_validation

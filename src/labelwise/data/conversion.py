@@ -3,43 +3,21 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from labelwise.config import TfidfConfig
 from labelwise.data.archive import COMPRESSIONS, WriteCompression, open_writer
 from labelwise.data.batch import DataSource, DocumentBatch
-from labelwise.data.detect import FORMATS, Format, open_source
+from labelwise.data.detect import check_format, open_source
 from labelwise.data.files import plain_name
-from labelwise.data.formats.writers import (
-    AnnifWriter,
-    JsonlWriter,
-    ParquetWriter,
-    PecosWriter,
-    SparseWriter,
-    TableWriter,
-    Writer,
-)
+from labelwise.data.formats import Format, file_format, file_formats
+from labelwise.data.formats.format import FileFormat
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
 from labelwise.storage import atomic_folder
 from labelwise.types import OnEvent
-
-_WRITERS: dict[Format, Callable[[Path, WriteCompression | None], Writer]] = {
-    "jsonl": JsonlWriter,
-    "csv": partial(TableWriter, delimiter=",", suffix="csv"),
-    "tsv": partial(TableWriter, delimiter="\t", suffix="tsv"),
-    "parquet": ParquetWriter,
-    "pecos": PecosWriter,
-    "xc": partial(SparseWriter, header=True),
-    "libsvm": partial(SparseWriter, header=False),
-    "annif": AnnifWriter,
-}
-NEED_TEXTS: tuple[Format, ...] = ("jsonl", "csv", "tsv", "parquet", "annif")
-NEED_FEATURES: tuple[Format, ...] = ("pecos", "xc", "libsvm")
-_DATA_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".npz", ".txt", ".svm", ".libsvm")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,16 +79,15 @@ def convert(
         Fields of `ReadOptions`.
     """
     options_ = ReadOptions.of(options)
-    if to not in FORMATS:
-        raise UsageError(f"unknown format {to!r}; there are: {', '.join(FORMATS)}")
+    check_format(to)
     if compression is not None and compression not in COMPRESSIONS:
         raise UsageError(f"unknown compression {compression!r}; there are: {', '.join(COMPRESSIONS)}")
     src, dst = Path(src), Path(dst)
     source = open_source(src, format=format, options=options_)
     _check_destination(src, dst, overwrite)
     bad = BadRows(skip=options_.skip_bad_rows)
-    with atomic_folder(dst, overwrite=True) as aside:
-        made = _write_all(source, aside, to, compression, bad, on_event, tfidf or TfidfConfig())
+    with atomic_folder(dst, overwrite=True) as unfinished:
+        made = _write_all(source, unfinished, file_format(to), compression, bad, on_event, tfidf or TfidfConfig())
     bad.report(on_event, src)
     return replace(made, path=str(dst))
 
@@ -118,7 +95,7 @@ def convert(
 def _write_all(
     source: DataSource,
     folder: Path,
-    to: Format,
+    to: FileFormat,
     compression: WriteCompression | None,
     bad: BadRows,
     on_event: OnEvent | None,
@@ -127,7 +104,7 @@ def _write_all(
     make_features = _feature_maker(source, to, on_event, config)
     documents: dict[str, int] = {}
     n_features: int | None = None
-    writer = _WRITERS[to](folder, compression)
+    writer = to.writer(folder, compression)
     try:
         for split in source.splits:
             documents[split] = 0
@@ -135,7 +112,7 @@ def _write_all(
                 for batch in source.batches(split, bad):
                     if not len(batch):
                         continue
-                    _check_has(batch, to, source.path)
+                    _check_texts(batch, to, source.path)
                     batch = make_features(batch)
                     n_features = None if batch.features is None else int(batch.features.shape[1])
                     writer.write(split, batch, source.labels.names)
@@ -149,27 +126,27 @@ def _write_all(
     notes += _write_labels(source, folder, compression)
     return Conversion(
         path=str(folder),
-        format=to,
+        format=to.name,
         documents=documents,
         n_labels=len(source.labels.names),
-        n_features=n_features if to in NEED_FEATURES else None,
+        n_features=n_features if to.needs == "features" else None,
         bad_rows=bad.count,
         notes=notes,
     )
 
 
-def _check_has(batch: DocumentBatch, to: Format, path: Path) -> None:
-    if to in NEED_TEXTS and batch.texts is None:
-        possible = ", ".join(NEED_FEATURES)
-        message = f"there are features but no texts here, and {to} holds texts; possible are: {possible}"
+def _check_texts(batch: DocumentBatch, to: FileFormat, path: Path) -> None:
+    if to.needs == "texts" and batch.texts is None:
+        possible = ", ".join(one.name for one in file_formats() if one.needs == "features")
+        message = f"there are features but no texts here, and {to.name} holds texts; possible are: {possible}"
         raise DataError(message, path=path)
 
 
 def _feature_maker(
-    source: DataSource, to: Format, on_event: OnEvent | None, config: TfidfConfig
+    source: DataSource, to: FileFormat, on_event: OnEvent | None, config: TfidfConfig
 ) -> Callable[[DocumentBatch], DocumentBatch]:
     """What gives batches the features they need: nothing, or tf-idf fitted on the training split."""
-    if to not in NEED_FEATURES:
+    if to.needs != "features":
         return lambda batch: batch
     first = next((batch for batch in source.batches(source.splits[0], BadRows(skip=True)) if len(batch)), None)
     if first is None or first.features is not None:
@@ -222,6 +199,7 @@ def _check_destination(src: Path, dst: Path, overwrite: bool) -> None:
     inside = src.resolve()
     if dst.resolve() in (inside, *inside.parents):
         raise UsageError(f"{dst} holds the data that are to be converted; choose another folder")
+    suffixes = tuple(f".{suffix}" for one in file_formats() for suffix in (*one.suffixes, *one.folder_suffixes))
     for path in dst.iterdir():
-        if not path.is_file() or not plain_name(path).endswith(_DATA_SUFFIXES):
+        if not path.is_file() or not plain_name(path).endswith(suffixes):
             raise UsageError(f"{dst} holds {path.name}, which is no part of a data set; choose another folder")

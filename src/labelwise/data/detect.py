@@ -1,19 +1,13 @@
-"""Which format a folder or file is in, found by looking at it."""
+"""The format of a folder or file, found by looking at it."""
 
-import re
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
 
 from labelwise.data.batch import DataSource
-from labelwise.data.files import plain_name, read_blocks
-from labelwise.data.label_names import find_beside
+from labelwise.data.files import SUFFIXES, plain_name, read_blocks
+from labelwise.data.formats import FORMATS, Format, file_format, file_formats
+from labelwise.data.formats.format import FileStart
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError, UsageError
-
-Format: TypeAlias = Literal["jsonl", "csv", "tsv", "parquet", "pecos", "xc", "libsvm", "annif"]
-FORMATS: tuple[Format, ...] = get_args(Format)
-"""The formats, in the order in which a folder is searched for them."""
-RECORD_FORMATS: tuple[Format, ...] = ("jsonl", "csv", "tsv", "parquet")
 
 SPLIT_WORDS = {
     "train": ("train", "trn", "training"),
@@ -21,157 +15,120 @@ SPLIT_WORDS = {
     "test": ("test", "tst"),
 }
 _SPLIT_OF = {word: split for split, words in SPLIT_WORDS.items() for word in words}
-_SUFFIX_FORMATS: dict[str, tuple[Format, ...]] = {
-    "jsonl": ("jsonl",),
-    "ndjson": ("jsonl",),
-    "csv": ("csv",),
-    "tsv": ("tsv", "annif"),
-    "parquet": ("parquet",),
-    "txt": ("xc", "libsvm", "annif"),
-    "svm": ("libsvm",),
-    "libsvm": ("libsvm",),
-    "svmlight": ("libsvm",),
-}
-_LOOKED_FOR = (
-    "train/validation/test.{jsonl,csv,tsv,parquet} (also .gz .xz .zst .bz2), Y.trn.npz with X.trn.npz or "
-    "train_raw_texts.txt (pecos), train.txt with an N D L header, trn_X_Y.txt or trn.json (xc), train.txt or "
-    "train.svm without a header (libsvm), train.tsv with <uri> subjects (annif)"
-)
+START_BYTES = 1_000_000
+"""Bytes of a file by which its format is recognised."""
 
 
 def open_source(path: Path | str, *, format: Format | None = None, options: ReadOptions) -> DataSource:  # noqa: A002
     """The data at `path`, ready to be streamed; `format` overrides what the files look like."""
     path = Path(path)
-    if format is not None and format not in FORMATS:
-        raise UsageError(f"unknown format {format!r}; there are: {', '.join(FORMATS)}")
+    if format is not None:
+        check_format(format)
     if not path.exists():
         raise DataError("there is no such file or folder; check the spelling", path=path)
-    if not path.is_dir():
-        return _file_source(path, format, options)
-    by_format = _by_format(path, format, options)
-    if format is None and len(several := [f for f in RECORD_FORMATS if f in by_format]) > 1:
-        both = " and ".join(next(iter(by_format[f].values())).name for f in several)
-        raise DataError(f"there are {both}; say which to read with --format", path=path)
-    for candidate in FORMATS if format is None else (format,):
-        source = _folder_source(path, candidate, by_format.get(candidate, {}), options)
-        if source is not None:
-            return source
-    names = sorted(p.name for p in path.iterdir())
-    there = ", ".join(names[:10]) + (", …" if len(names) > 10 else "") if names else "nothing"
-    as_what = "" if format is None else f" as {format}"
-    raise DataError(f"no data{as_what} found here; looked for {_LOOKED_FOR}. There is: {there}", path=path)
+    return _open_folder(path, format, options) if path.is_dir() else _open_file(path, format, options)
+
+
+def check_format(name: str) -> None:
+    """Raise a UsageError with the names of the formats if `name` is not one of them."""
+    if name not in FORMATS:
+        raise UsageError(f"unknown format {name!r}; there are: {', '.join(FORMATS)}")
 
 
 def split_of(name: str) -> str | None:
-    """The split that a file's plain name tells: train.csv, eurlex_test.txt, …"""
+    """The split that a file's plain name says it holds: train.csv, eurlex_test.txt, …"""
     stem = name.partition(".")[0]
     return _SPLIT_OF.get(stem) or _SPLIT_OF.get(stem.rpartition("_")[2])
 
 
-def _by_format(folder: Path, wanted: Format | None, options: ReadOptions) -> dict[Format, dict[str, Path]]:
+def guess_format(path: Path, options: ReadOptions) -> Format | None:
+    """The format of a file by its suffix and, where that is not enough, by its first lines; None if it is unknown."""
+    suffix = _suffix(path)
+    by_suffix = [one for one in file_formats() if suffix in one.suffixes]
+    if len(by_suffix) == 1:
+        return by_suffix[0].name
+    block = next(read_blocks(path, encoding=options.encoding, bad=BadRows(skip=True)), None)
+    lines = [""] if block is None else block.data[:START_BYTES].decode("utf-8", "replace").split("\n")
+    start = FileStart(suffix, lines, options)
+    for one in by_suffix:
+        if one.recognises is not None and one.recognises(start):
+            return one.name
+    for one in by_suffix:
+        if one.recognises is None:
+            return one.name
+    for one in file_formats():
+        if one.recognises is not None and one.recognises(start):
+            return one.name
+    return None
+
+
+def _open_folder(folder: Path, wanted: Format | None, options: ReadOptions) -> DataSource:
+    by_format = _files_by_format(folder, wanted, options)
+    records = [one.name for one in file_formats() if one.records and one.name in by_format]
+    if wanted is None and len(records) > 1:
+        both = " and ".join(next(iter(by_format[name].values())).name for name in records)
+        raise DataError(f"there are {both}; say which to read with --format", path=folder)
+    for candidate in FORMATS if wanted is None else (wanted,):
+        how, files = file_format(candidate), by_format.get(candidate, {})
+        source: DataSource | None = None
+        if files and how.open_files is not None:
+            source = how.open_files(path=folder, files=files, options=options, beside=folder)
+        elif how.open_folder is not None:
+            source = how.open_folder(folder, options)
+        if source is not None:
+            return source
+    names = sorted(path.name for path in folder.iterdir())
+    there = ", ".join(names[:10]) + (", …" if len(names) > 10 else "") if names else "nothing"
+    as_what = "" if wanted is None else f" as {wanted}"
+    raise DataError(f"no data{as_what} found here; looked for {_layouts()}. There is: {there}", path=folder)
+
+
+def _files_by_format(folder: Path, wanted: Format | None, options: ReadOptions) -> dict[Format, dict[str, Path]]:
     """Files with a split's name, by their format, in the order of splits."""
     found: dict[Format, dict[str, Path]] = {}
     for path in sorted(folder.iterdir()):
-        name = plain_name(path)
-        split, formats = split_of(name), _SUFFIX_FORMATS.get(name.rpartition(".")[2], ())
-        if split is None or not formats or not path.is_file() or (wanted is not None and wanted not in formats):
+        split, suffix = split_of(plain_name(path)), _suffix(path)
+        possible = [one.name for one in file_formats() if suffix in one.suffixes]
+        if split is None or not possible or not path.is_file() or (wanted is not None and wanted not in possible):
             continue
-        kind = formats[0] if len(formats) == 1 else wanted or looks_like(path, options)
-        if kind is None:
+        name = wanted or guess_format(path, options)
+        if name is None:
             continue
-        files = found.setdefault(kind, {})
+        files = found.setdefault(name, {})
         if split in files:
             message = f"{path.name} is the same split as {files[split].name}; leave only one of them there"
             raise DataError(message, path=folder)
         files[split] = path
-    return {kind: {split: files[split] for split in SPLIT_WORDS if split in files} for kind, files in found.items()}
+    return {name: {split: files[split] for split in SPLIT_WORDS if split in files} for name, files in found.items()}
 
 
-def _folder_source(folder: Path, kind: Format, files: dict[str, Path], options: ReadOptions) -> DataSource | None:
-    if kind == "pecos":
-        from labelwise.data.formats.pecos import PecosSource, find_pecos
-
-        found = find_pecos(folder)
-        return PecosSource(path=folder, files=found, options=options) if found else None
-    if kind == "xc" and not files:
-        return _xc_family(folder, options)
-    return _source(folder, kind, files, folder, options) if files else None
-
-
-def _xc_family(folder: Path, options: ReadOptions) -> DataSource | None:
-    """The repository's raw texts in JSON, or its matrices in files of their own."""
-    from labelwise.data.formats.xc import FamilyFiles, FamilySource, RawSource
-
-    tags = {"train": "trn", "validation": "val", "test": "tst"}
-    raw = {split: path for split, tag in tags.items() if (path := find_beside(folder, f"{tag}.json"))}
-    if raw:
-        return RawSource(path=folder, files=raw, options=options)
-    family = {}
-    for split, tag in tags.items():
-        if (Y := find_beside(folder, f"{tag}_X_Y.txt")) is not None:
-            X, texts = find_beside(folder, f"{tag}_X_Xf.txt"), find_beside(folder, f"{tag}_X.txt")
-            if X is None and texts is None:
-                message = f"there is neither {tag}_X_Xf.txt nor {tag}_X.txt beside it; one of them has to be there"
-                raise DataError(message, path=Y)
-            family[split] = FamilyFiles(Y, X, texts)
-    return FamilySource(path=folder, files=family, options=options) if family else None
-
-
-def _file_source(path: Path, kind: Format | None, options: ReadOptions) -> DataSource:
-    name = plain_name(path)
-    if kind is None:
-        formats = _SUFFIX_FORMATS.get(name.rpartition(".")[2], ())
-        kind = formats[0] if len(formats) == 1 else looks_like(path, options)
-    if kind is None or kind == "pecos":
+def _open_file(path: Path, wanted: Format | None, options: ReadOptions) -> DataSource:
+    name = wanted or guess_format(path, options)
+    open_files = None if name is None else file_format(name).open_files
+    if open_files is None:
+        possible = [one for one in file_formats() if one.open_files is not None]
+        *first, last = dict.fromkeys(f".{one.suffixes[0]}" for one in possible)
         message = (
-            "cannot tell the format of this file; name it .jsonl, .csv, .tsv, .parquet, .txt or .svm, or say it "
-            f"with --format ({', '.join(f for f in FORMATS if f != 'pecos')})"
+            f"cannot tell the format of this file; name it {', '.join(first)} or {last}, or say it "
+            f"with --format ({', '.join(one.name for one in possible)})"
         )
         raise DataError(message, path=path)
-    split = split_of(name)
-    # A stranger's labels.txt may lie beside any file; one beside a "train" or "test" belongs to it.
+    split = split_of(plain_name(path))
+    # Any folder may hold an unrelated labels.txt; next to a file called train or test it belongs to that file.
     beside = None if split is None else path.parent
-    return _source(path, kind, {split or "train": path}, beside, options)
+    return open_files(path=path, files={split or "train": path}, options=options, beside=beside)
 
 
-def _source(path: Path, kind: Format, files: dict[str, Path], beside: Path | None, options: ReadOptions) -> DataSource:
-    if kind == "xc":
-        from labelwise.data.formats.xc import HeaderSource
-
-        return HeaderSource(path=path, files=files, options=options, beside=beside)
-    if kind == "libsvm":
-        from labelwise.data.formats.libsvm import LibsvmSource
-
-        return LibsvmSource(path=path, files=files, options=options, beside=beside)
-    if kind == "annif":
-        from labelwise.data.formats.annif import AnnifSource
-
-        return AnnifSource(path=path, files=files, options=options, beside=beside)
-    from labelwise.data.formats.records import RecordSource
-
-    if kind == "pecos":
-        raise UsageError("the pecos format is a folder, not a file")
-    return RecordSource(path=path, kind=kind, files=files, options=options, beside=beside)
+def _suffix(path: Path) -> str:
+    return plain_name(path).rpartition(".")[2]
 
 
-def looks_like(path: Path, options: ReadOptions) -> Format | None:
-    """The format of a .tsv or .txt file (or of one with any name), by its first lines."""
-    block = next(read_blocks(path, encoding=options.encoding, bad=BadRows(skip=True)), None)
-    if block is None:
-        return "tsv" if plain_name(path).endswith(".tsv") else "libsvm"  # empty: its reader will say so
-    lines = block.data[:1_000_000].decode("utf-8", "replace").split("\n")
-    first = lines[0].strip()
-    if re.fullmatch(r"\d+\s+\d+\s+\d+", first):
-        return "xc"
-    if first.startswith("{"):
-        return "jsonl"
-    if re.search(r"\t\s*<[^<>\t]*>(\s*<[^<>\t]*>)*\s*$", lines[0]):
-        return "annif"
-    header = {field.strip('"') for field in first.split("\t")}
-    if plain_name(path).endswith(".tsv"):
-        wanted = {options.labels_column, *options.text_columns}
-        some_subjects = any(re.search(r"\t<[^<>\t]*>\s*$", line) for line in lines[:100])
-        return "annif" if some_subjects and not wanted <= header else "tsv"
-    if re.fullmatch(r"(\d+(,\d+)*)?(\s*\d+:\S+)*(\s*#.*)?", first):
-        return "libsvm"
-    return None
+def _layouts() -> str:
+    """What a folder of each format holds, for the error that no data were found."""
+    records = ",".join(one.name for one in file_formats() if one.records)
+    return ", ".join(
+        [
+            f"train/validation/test.{{{records}}} (also {' '.join(SUFFIXES)})",
+            *(f"{one.layout} ({one.name})" for one in file_formats() if not one.records),
+        ]
+    )

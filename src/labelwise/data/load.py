@@ -12,7 +12,8 @@ import scipy.sparse as sp
 
 from labelwise.data.batch import DataSource, DocumentBatch, label_matrix
 from labelwise.data.dataset import Dataset
-from labelwise.data.detect import Format, open_source
+from labelwise.data.detect import open_source
+from labelwise.data.formats import Format
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError
 from labelwise.events import Task

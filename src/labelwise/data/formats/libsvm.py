@@ -1,5 +1,6 @@
-"""Libsvm files with several labels a line: ``3,17 1:0.5 9:1`` without a header."""
+"""libsvm files with several labels a line: ``3,17 1:0.5 9:1`` without a header."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from labelwise.data.batch import DocumentBatch, FileSource, NumberedLabels, zero_one
-from labelwise.data.formats.sparse import read_sparse
+from labelwise.data.formats.format import FileFormat, FileStart
+from labelwise.data.formats.sparse import SparseWriter, read_sparse
 from labelwise.data.label_names import label_list
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError
@@ -17,7 +19,7 @@ from labelwise.types import Ints
 
 @dataclass(kw_only=True)
 class LibsvmSource(FileSource):
-    """Libsvm files. All splits are read once for the largest numbers, as nothing else tells the shape."""
+    """libsvm files. All splits are read once for the largest numbers, which alone define the shape."""
 
     path: Path
     files: Mapping[str, Path]
@@ -32,7 +34,7 @@ class LibsvmSource(FileSource):
 
     @cached_property
     def _shape(self) -> tuple[int, int]:
-        """Number of the first feature, and how many there are."""
+        """The number of the first feature, and the number of features."""
         lowest, highest = 2**31, -1
         for path in self.files.values():
             for rows in read_sparse(path, BadRows(skip=True), encoding=self.options.encoding):
@@ -41,8 +43,8 @@ class LibsvmSource(FileSource):
                     highest = max(highest, int(rows.indices.max()))
                 if not self.labels.closed and rows.label_indices.size:
                     self.labels.grow(int(rows.label_indices.max()) + 1)
-        asked = self.options.libsvm_base
-        base = int(lowest > 0) if asked == "auto" else int(asked == "one")
+        option = self.options.libsvm_base
+        base = int(lowest > 0) if option == "auto" else int(option == "one")
         return base, max(highest + 1 - base, 0)
 
     def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
@@ -75,3 +77,26 @@ class LibsvmSource(FileSource):
 def _rows_of(indptr: Ints) -> Ints:
     """The row of every entry."""
     return np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+
+
+class LibsvmWriter(SparseWriter):
+    """Writes labels counted from 0 and features counted from 1."""
+
+    file_name = "{}.svm"
+    first_feature = 1
+    empty_line = "1:0"  # a blank line would not be read as a document
+
+
+def _recognises(start: FileStart) -> bool:
+    return bool(re.fullmatch(r"(\d+(,\d+)*)?(\s*\d+:\S+)*(\s*#.*)?", start.lines[0].strip()))
+
+
+FORMAT = FileFormat(
+    name="libsvm",
+    layout="train.txt or train.svm without a header",
+    suffixes=("svm", "libsvm", "svmlight", "txt"),
+    needs="features",
+    open_files=LibsvmSource,
+    recognises=_recognises,
+    writer=LibsvmWriter,
+)

@@ -1,53 +1,101 @@
-"""Records from parquet files, column by column and row group by row group."""
+"""parquet files of records, read column by column and written with a batch as a row group. pyarrow does the work."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from labelwise.data.archive import WriteCompression
 from labelwise.data.batch import BadLabelError, DocumentBatch
 from labelwise.data.builder import RecordBuilder
-from labelwise.data.formats.records import ROWS_PER_BATCH, joined, require_columns
-from labelwise.data.options import ReadOptions
-from labelwise.errors import DataError, need
+from labelwise.data.formats.format import FileFormat
+from labelwise.data.formats.records import ROWS_PER_BATCH, RecordSource, joined, require_columns
+from labelwise.errors import DataError, UsageError, need
 
 
-def read_parquet(path: Path, builder: RecordBuilder) -> Iterator[DocumentBatch]:
-    """Batches of a parquet file; a "line" of it is a row, counted from 1."""
-    options, row = builder.options, 1
-    with _Parquet(path) as parquet:
-        require_columns(parquet.columns, options, path, None)
-        wanted = [*options.text_columns]
-        wanted += [name for name in (options.labels_column, options.id_column) if name in parquet.columns]
-        for table in parquet.batches(list(dict.fromkeys(wanted))):
-            try:
-                made = _column_wise(table, row, builder)
-                if made is None:
-                    _row_wise(table, row, builder)
-                    made = builder.batch()
-            except DataError:
-                raise
-            except parquet.damage as err:
-                message = f"the rows from here on cannot be read ({_first_line(err)}); write or fetch the file again"
-                raise DataError(message, path=path, line=row) from err
-            yield made
-            row += table.num_rows
-    builder.check_not_empty()
+@dataclass(kw_only=True)
+class ParquetSource(RecordSource):
+    """parquet files; a "line" of such a file is a row, counted from 1."""
+
+    def read(self, path: Path, builder: RecordBuilder) -> Iterator[DocumentBatch]:
+        """The documents of a file."""
+        options, row = builder.options, 1
+        with _Parquet(path) as parquet:
+            require_columns(parquet.columns, options, path, None)
+            wanted = [*options.text_columns]
+            wanted += [name for name in (options.labels_column, options.id_column) if name in parquet.columns]
+            for table in parquet.batches(list(dict.fromkeys(wanted))):
+                try:
+                    made = _column_wise(table, row, builder)
+                    if made is None:
+                        _row_wise(table, row, builder)
+                        made = builder.batch()
+                except DataError:
+                    raise
+                except parquet.damage as err:
+                    reason = _first_line(err)
+                    message = f"the rows from here on cannot be read ({reason}); write or fetch the file again"
+                    raise DataError(message, path=path, line=row) from err
+                yield made
+                row += table.num_rows
+        builder.check_not_empty()
+
+    def label_cells(self, path: Path) -> Iterator[list[str]]:
+        """The label column, where it holds strings."""
+        with _Parquet(path) as parquet:
+            if self.options.labels_column in parquet.columns:
+                for table in parquet.batches([self.options.labels_column]):
+                    yield [cell for cell in table.column(0).to_pylist() if isinstance(cell, str)]
 
 
-def label_strings(path: Path, options: ReadOptions) -> Iterator[list[str]]:
-    """The label column where it holds strings, to guess the separator from."""
-    with _Parquet(path) as parquet:
-        if options.labels_column in parquet.columns:
-            for table in parquet.batches([options.labels_column]):
-                yield [cell for cell in table.column(0).to_pylist() if isinstance(cell, str)]
+class ParquetWriter:
+    """Writes parquet with a list column of labels; a batch is a row group."""
+
+    _CODECS: Mapping[WriteCompression | None, str] = {None: "snappy", "gz": "gzip", "zst": "zstd"}
+
+    def __init__(self, folder: Path, compression: WriteCompression | None) -> None:
+        self._arrow, self._parquet = _pyarrow(), _pyarrow("parquet")
+        if compression not in self._CODECS:
+            raise UsageError(
+                f"parquet files cannot be compressed with {compression}; choose gz, zst or nothing (snappy)"
+            )
+        self._folder, self._codec = folder, self._CODECS[compression]
+        self._writers: dict[str, Any] = {}
+
+    def write(self, split: str, batch: DocumentBatch, names: Sequence[str]) -> None:
+        """Add documents to a split."""
+        arrow = self._arrow
+        values = arrow.array([names[i] for i in batch.indices.tolist()], type=arrow.string())
+        labels = arrow.ListArray.from_arrays(arrow.array(batch.indptr.astype(np.int32)), values)
+        columns = {"text": arrow.array(batch.texts, type=arrow.string()), "labels": labels}
+        if batch.ids is not None:
+            columns = {"id": arrow.array(batch.ids, type=arrow.string()), **columns}
+        table = arrow.table(columns)
+        if split not in self._writers:
+            path = self._folder / f"{split}.parquet"
+            self._writers[split] = self._parquet.ParquetWriter(path, table.schema, compression=self._codec)
+        self._writers[split].write_table(table)
+
+    def finish(self, names: Sequence[str]) -> list[str]:
+        """Nothing is left to write, and nothing is lost."""
+        return []
+
+    def close(self) -> None:
+        """Close every file."""
+        for writer in self._writers.values():
+            writer.close()
+
+
+def _pyarrow(module: str = "") -> Any:
+    """pyarrow, or a module of it."""
+    return need(f"pyarrow.{module}" if module else "pyarrow", extra="parquet", purpose="parquet files")
 
 
 def _column_wise(table: Any, row: int, builder: RecordBuilder) -> DocumentBatch | None:
     """The rows of a batch if nothing is wrong or unusual about any of them; None otherwise."""
-    arrow = need("pyarrow", extra="parquet", purpose="parquet files")
-    compute = need("pyarrow.compute", extra="parquet", purpose="parquet files")
+    arrow, compute = _pyarrow(), _pyarrow("compute")
     options = builder.options
     if options.labels_column not in table.schema.names:
         return None
@@ -85,8 +133,8 @@ def _column_wise(table: Any, row: int, builder: RecordBuilder) -> DocumentBatch 
 
 
 def _new_ids(table: Any, builder: RecordBuilder) -> list[str] | None:
-    """The ids if they are strings that differ from each other and from those before."""
-    arrow = need("pyarrow", extra="parquet", purpose="parquet files")
+    """The ids if they are strings, distinct and not met before; None otherwise."""
+    arrow = _pyarrow()
     if builder.options.id_column not in table.schema.names or builder.with_ids is False:
         return None
     column = table.column(builder.options.id_column)
@@ -120,12 +168,11 @@ def _is_list_of_strings(kind: Any, arrow: Any) -> bool:
 
 
 class _Parquet:
-    """An open parquet file whose errors are ours."""
+    """An open parquet file; pyarrow's errors become DataErrors."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        arrow = need("pyarrow", extra="parquet", purpose="parquet files")
-        parquet = need("pyarrow.parquet", extra="parquet", purpose="parquet files")
+        arrow, parquet = _pyarrow(), _pyarrow("parquet")
         # ValueError stands for names and texts that are not UTF-8, MemoryError for sizes that are nonsense.
         self.damage = (arrow.ArrowException, OSError, ValueError, MemoryError)
         try:
@@ -163,3 +210,13 @@ class _Parquet:
 
 def _first_line(err: Exception) -> str:
     return str(err).splitlines()[0] if str(err) else type(err).__name__
+
+
+FORMAT = FileFormat(
+    name="parquet",
+    records=True,
+    suffixes=("parquet",),
+    needs="texts",
+    open_files=ParquetSource,
+    writer=ParquetWriter,
+)

@@ -2,7 +2,7 @@
 
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelwise.data.batch import DocumentBatch, FileSource, NumberedLabels, zero_one
+from labelwise.data.archive import WriteCompression, open_writer
+from labelwise.data.batch import DataSource, DocumentBatch, FileSource, NumberedLabels, label_matrix, zero_one
+from labelwise.data.formats.format import FileFormat
 from labelwise.data.formats.matrix import matrix_batches
+from labelwise.data.formats.writer import NO_IDS, TextWriter, one_line
 from labelwise.data.label_names import column_names, find_beside, label_list, numbered_names
 from labelwise.data.options import BadRows, ReadOptions
-from labelwise.errors import DataError
+from labelwise.errors import DataError, UsageError
 from labelwise.types import Csr
 
 SPLIT_TAGS = {"train": ("trn", "train"), "validation": ("val", "dev", "valid"), "test": ("tst", "test")}
@@ -23,32 +26,11 @@ NAME_FILES = ("label_map.txt", "output-items.txt")
 
 @dataclass(frozen=True)
 class PecosFiles:
-    """What there is of one split."""
+    """The files of one split."""
 
     Y: Path
     X: Path | None
     texts: Path | None
-
-
-def find_pecos(folder: Path) -> dict[str, PecosFiles]:
-    """The splits of a PECOS folder; empty if it is none."""
-    found: dict[str, PecosFiles] = {}
-    for split, tags in SPLIT_TAGS.items():
-        Y = _first(folder, [f"Y.{tag}.npz" for tag in tags])
-        if Y is None:
-            continue
-        X = _first(folder, [f"X.{tag}.npz" for tag in tags])
-        names = [f"{tag}_raw_texts.txt" for tag in (split, *tags)] + [f"X.{tag}.txt" for tag in tags]
-        texts = next((path for name in names if (path := find_beside(folder, name)) is not None), None)
-        if X is None and texts is None:
-            message = f"there is neither {names[0]} nor X.{tags[0]}.npz beside it; one of them has to be there"
-            raise DataError(message, path=Y)
-        found[split] = PecosFiles(Y, X, texts)
-    return found
-
-
-def _first(folder: Path, names: list[str]) -> Path | None:
-    return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 @dataclass(kw_only=True)
@@ -72,7 +54,7 @@ class PecosSource(FileSource):
 
     @property
     def beside(self) -> Path | None:  # type: ignore[override]  # derived here, given elsewhere
-        """Descriptions of labels lie in the folder itself."""
+        """The folder itself, which may hold descriptions of the labels."""
         return self.path
 
     def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
@@ -91,6 +73,71 @@ class PecosSource(FileSource):
         Y.eliminate_zeros()
         Y = zero_one(Y.indptr, Y.indices, Y.shape)
         return matrix_batches(Y, X, files.texts, options=self.options, bad=bad)
+
+
+def open_pecos(folder: Path, options: ReadOptions) -> DataSource | None:
+    """The data of a PECOS folder; None if it is none."""
+    found: dict[str, PecosFiles] = {}
+    for split, tags in SPLIT_TAGS.items():
+        Y = _first(folder, [f"Y.{tag}.npz" for tag in tags])
+        if Y is None:
+            continue
+        X = _first(folder, [f"X.{tag}.npz" for tag in tags])
+        names = [f"{tag}_raw_texts.txt" for tag in (split, *tags)] + [f"X.{tag}.txt" for tag in tags]
+        texts = next((path for name in names if (path := find_beside(folder, name)) is not None), None)
+        if X is None and texts is None:
+            message = f"there is neither {names[0]} nor X.{tags[0]}.npz beside it; one of them has to be there"
+            raise DataError(message, path=Y)
+        found[split] = PecosFiles(Y, X, texts)
+    return PecosSource(path=folder, files=found, options=options) if found else None
+
+
+def _first(folder: Path, names: list[str]) -> Path | None:
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+class PecosWriter(TextWriter):
+    """Writes npz matrices, a text a line, and label names; the matrices are held in memory until the end."""
+
+    file_name = "{}_raw_texts.txt"
+
+    def __init__(self, folder: Path, compression: WriteCompression | None) -> None:
+        if compression is not None:
+            raise UsageError(
+                "the pecos format is read by programs that expect it uncompressed; leave out the compression"
+            )
+        super().__init__(folder, None)
+        self._n_changed, self._with_ids = 0, False
+        self._parts: dict[str, list[DocumentBatch]] = {}
+
+    def write(self, split: str, batch: DocumentBatch, names: Sequence[str]) -> None:
+        """Add documents to a split."""
+        if batch.texts is not None:
+            lines = [one_line(text) for text in batch.texts]
+            self._n_changed += sum(line != text for line, text in zip(lines, batch.texts, strict=True))
+            self.file("val" if split == "validation" else split).write("".join(f"{line}\n" for line in lines))
+        self._with_ids |= batch.ids is not None
+        kept = DocumentBatch(indptr=batch.indptr, indices=batch.indices, features=batch.features)
+        self._parts.setdefault(split, []).append(kept)
+
+    def finish(self, names: Sequence[str]) -> list[str]:
+        """Write the matrices and the names."""
+        for split, parts in self._parts.items():
+            tag = SPLIT_TAGS[split][0]
+            # PECOS reads these with scipy of any age: old-style matrices, not arrays.
+            Y = sp.csr_matrix(label_matrix(parts, len(names)))
+            sp.save_npz(self.folder / f"Y.{tag}.npz", Y, compressed=False)
+            X = [part.features for part in parts if part.features is not None]
+            if X:
+                stacked = sp.csr_matrix(sp.vstack(X, format="csr"))
+                sp.save_npz(self.folder / f"X.{tag}.npz", stacked, compressed=False)
+        lines = [one_line(name) for name in names]
+        with open_writer(self.folder / "label_map.txt", None) as stream:
+            stream.write("".join(f"{line}\n" for line in lines))
+        lost = [NO_IDS] if self._with_ids else []
+        if self._n_changed:
+            lost.append(f"line breaks in {self._n_changed} texts became spaces")
+        return lost
 
 
 def load_npz(path: Path) -> Csr:
@@ -157,3 +204,13 @@ def _check_range(name: str, numbers: Any, limit: int) -> None:
         raise ValueError(f"its {name} are not whole numbers")
     if numbers.size and (numbers.min() < 0 or numbers.max() >= limit):
         raise ValueError(f"its {name} are out of range: they should be from 0 to {limit - 1}")
+
+
+FORMAT = FileFormat(
+    name="pecos",
+    layout="Y.trn.npz with X.trn.npz or train_raw_texts.txt",
+    folder_suffixes=("npz", "txt"),
+    needs="features",
+    open_folder=open_pecos,
+    writer=PecosWriter,
+)

@@ -1,19 +1,21 @@
-"""Sparse matrices in text files: ``l,l f:v f:v`` a line, with or without a header, parsed in blocks."""
+"""What xc and libsvm share: sparse matrices in text files, ``l,l f:v f:v`` a line, with or without a header."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelwise.data.archive import WriteCompression
+from labelwise.data.batch import DocumentBatch
 from labelwise.data.files import TextBlock, read_blocks
+from labelwise.data.formats.writer import NO_IDS, NO_TEXTS, TextWriter
 from labelwise.data.options import BadRows
-from labelwise.errors import DataError
-from labelwise.kernels import parse
+from labelwise.errors import DataError, UsageError
 from labelwise.types import Csr, Floats, Ints
 
 NO_LIMIT = 2**31 - 1
@@ -21,7 +23,7 @@ NO_LIMIT = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class SparseRows:
-    """Some lines of a sparse text file; those that are wrong are empty and not `good`."""
+    """Some lines of a sparse text file; a wrong line is empty and not `good`."""
 
     good: npt.NDArray[np.bool_]
     """(n_lines,) whether the line is well-formed and in range."""
@@ -36,7 +38,7 @@ class SparseRows:
         return int(self.good.size)
 
     def features(self, n_features: int) -> Csr:
-        """(n_lines, n_features) the values; explicit zeros dropped, for they carry nothing."""
+        """(n_lines, n_features) the values, without explicit zeros."""
         X = sp.csr_array((self.values, self.indices, self.indptr), shape=(len(self), n_features))
         X.sum_duplicates()
         X.eliminate_zeros()
@@ -78,10 +80,12 @@ def read_sparse(
     with_labels: bool = True,
     noun: str = "feature",
 ) -> Iterator[SparseRows]:
-    """Rows of a sparse text file in blocks; the ranges and the number of rows are held to the header.
+    """Rows of a sparse text file in blocks, checked against the header: ranges and number of rows.
 
-    Without a header, all numbers are taken as they come. `noun` is what the columns are, for messages.
+    Without a header, every number below 2^31 is accepted. `noun` is what messages call a column.
     """
+    from labelwise.kernels import parse  # numba is slow to import; detection does without
+
     n_labels = NO_LIMIT if header is None or header.n_labels is None else header.n_labels
     n_columns = NO_LIMIT if header is None else header.n_columns
     n_rows = 0
@@ -109,7 +113,7 @@ def read_sparse(
 
 
 def _without_blank_end(data: bytes, n_rows: int) -> bytes:
-    """`data` without blank lines after the first `n_rows`: they end many files and are no documents."""
+    """`data` without the blank lines after the first `n_rows`: many files end in some, which are not documents."""
     lines = data.split(b"\n")
     while len(lines) > n_rows and not lines[-1].strip():
         lines.pop()
@@ -117,6 +121,9 @@ def _without_blank_end(data: bytes, n_rows: int) -> bytes:
 
 
 def _explain(code: int, detail: int, n_labels: int, n_columns: int, noun: str) -> str:
+    """What is wrong with a line."""
+    from labelwise.kernels import parse
+
     if code == parse.BAD_LABEL:
         return f"what stands at position {detail} is not a label number; labels are whole numbers like 3,17"
     if code == parse.LABEL_RANGE:
@@ -140,3 +147,44 @@ def join_rows(parts: list[SparseRows], n_columns: int) -> tuple[Csr, npt.NDArray
     blocks: list[Any] = [part.features(n_columns) for part in parts]
     X: Any = sp.vstack(blocks, format="csr")
     return X, np.concatenate([part.good for part in parts])
+
+
+class SparseWriter(TextWriter):
+    """Base of the writers of sparse text files: a line of labels and ``feature:value`` pairs for each document."""
+
+    first_feature: ClassVar[int] = 0
+    """Number of the first feature."""
+    empty_line: ClassVar[str] = ""
+    """Pairs of a document that has neither labels nor features."""
+
+    def __init__(self, folder: Path, compression: WriteCompression | None) -> None:
+        super().__init__(folder, compression)
+        self.shapes: dict[str, tuple[int, int]] = {}
+        self._lost: dict[str, None] = {}
+
+    def write(self, split: str, batch: DocumentBatch, names: Sequence[str]) -> None:
+        """Add documents to a split."""
+        if batch.features is None:
+            raise UsageError("this format needs features; convert makes them from the texts")
+        X = batch.features
+        if batch.texts is not None:
+            self._lost[NO_TEXTS] = None
+        if batch.ids is not None:
+            self._lost[NO_IDS] = None
+        pair = "%d:%.9g".__mod__  # nine digits tell every float32 from its neighbours
+        columns, values = (X.indices + self.first_feature).tolist(), X.data.tolist()
+        labels, starts, ends = batch.indices.tolist(), X.indptr.tolist(), batch.indptr.tolist()
+        lines = []
+        for row in range(len(batch)):
+            start, end = starts[row], starts[row + 1]
+            pairs = " ".join(map(pair, zip(columns[start:end], values[start:end], strict=True)))
+            own = ",".join(map(str, labels[ends[row] : ends[row + 1]]))
+            lines.append(f"{own} {pairs if own or pairs else self.empty_line}\n")
+        self.file(split).write("".join(lines))
+        n_docs = self.shapes.get(split, (0, 0))[0] + len(batch)
+        self.shapes[split] = n_docs, int(X.shape[1])
+
+    def finish(self, names: Sequence[str]) -> list[str]:
+        """Texts and ids are what these files cannot hold."""
+        self.close()
+        return list(self._lost)

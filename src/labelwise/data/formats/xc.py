@@ -1,23 +1,28 @@
-"""The Extreme Classification Repository's files: with header, the ``trn_X_Xf.txt`` family, and raw texts in JSON."""
+"""The Extreme Classification Repository's files: with a header, the ``trn_X_Xf.txt`` family, and raw texts in JSON."""
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from labelwise.data.batch import DocumentBatch, FileSource, NumberedLabels, zero_one
+from labelwise.data.archive import append_file, open_writer
+from labelwise.data.batch import DataSource, DocumentBatch, FileSource, NumberedLabels, zero_one
 from labelwise.data.builder import RecordBuilder
 from labelwise.data.files import read_lines
+from labelwise.data.formats.format import FileFormat, FileStart
+from labelwise.data.formats.jsonl import read_jsonl
 from labelwise.data.formats.matrix import matrix_batches
-from labelwise.data.formats.records import joined, read_jsonl
-from labelwise.data.formats.sparse import Header, join_rows, read_header, read_sparse
+from labelwise.data.formats.records import joined
+from labelwise.data.formats.sparse import Header, SparseWriter, join_rows, read_header, read_sparse
 from labelwise.data.label_names import column_names, find_beside, label_list, numbered_names
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError
 
 NAME_FILES = ("Y.txt", "label_map.txt")
+SPLIT_TAGS = {"train": "trn", "validation": "val", "test": "tst"}
 
 
 def _names(folder: Path | None, n_labels: int, whose: Path, encoding: str) -> list[str]:
@@ -70,7 +75,7 @@ class HeaderSource(FileSource):
 
 @dataclass(frozen=True)
 class FamilyFiles:
-    """What there is of one split of the ``trn_X_Xf.txt`` family."""
+    """The files of one split of the ``trn_X_Xf.txt`` family."""
 
     Y: Path
     X: Path | None
@@ -79,9 +84,9 @@ class FamilyFiles:
 
 @dataclass(kw_only=True)
 class FamilySource(FileSource):
-    """``trn_X_Xf.txt``, ``trn_X_Y.txt``, ``tst_…``: a matrix a file, texts in ``trn_X.txt`` where they are given.
+    """``trn_X_Xf.txt``, ``trn_X_Y.txt``, ``tst_…``: a matrix a file, and perhaps texts in ``trn_X.txt``.
 
-    Features of labels (``lbl_X_Xf.txt``) and names of features (``Xf.txt``) have no place in a Dataset.
+    Features of labels (``lbl_X_Xf.txt``) and names of features (``Xf.txt``) are not read.
     """
 
     path: Path
@@ -98,7 +103,7 @@ class FamilySource(FileSource):
 
     @property
     def beside(self) -> Path | None:  # type: ignore[override]  # derived here, given elsewhere
-        """Descriptions of labels lie in the folder itself."""
+        """The folder itself, which may hold descriptions of the labels."""
         return self.path
 
     def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
@@ -151,16 +156,16 @@ class RawSource(FileSource):
 
     def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
-        path, asked, usual = self.files[split], self.options, ReadOptions()
-        text_column = asked.text_column
+        path, given, usual = self.files[split], self.options, ReadOptions()
+        text_column = given.text_column
         if text_column == usual.text_column:
-            first: Mapping[str, object] = next(_objects(path, asked.encoding), {})
+            first: Mapping[str, object] = next(_objects(path, given.encoding), {})
             text_column = ",".join(name for name in ("title", "content") if name in first) or "title"
         options = replace(
-            asked,
+            given,
             text_column=text_column,
-            labels_column="target_ind" if asked.labels_column == usual.labels_column else asked.labels_column,
-            id_column="uid" if asked.id_column == usual.id_column else asked.id_column,
+            labels_column="target_ind" if given.labels_column == usual.labels_column else given.labels_column,
+            id_column="uid" if given.id_column == usual.id_column else given.id_column,
             allow_unlabelled=True,
         )
         return read_jsonl(path, RecordBuilder(path=path, options=options, labels=self.labels, bad=bad))
@@ -179,3 +184,53 @@ def _objects(path: Path, encoding: str) -> Iterator[dict[str, object]]:
             if not isinstance(row, dict):
                 raise DataError("every line holds one object", path=path, line=line)
             yield row
+
+
+def open_family(folder: Path, options: ReadOptions) -> DataSource | None:
+    """The raw texts in JSON, or the matrices in files of their own; None if the folder has neither."""
+    raw = {split: path for split, tag in SPLIT_TAGS.items() if (path := find_beside(folder, f"{tag}.json"))}
+    if raw:
+        return RawSource(path=folder, files=raw, options=options)
+    family = {}
+    for split, tag in SPLIT_TAGS.items():
+        if (Y := find_beside(folder, f"{tag}_X_Y.txt")) is not None:
+            X, texts = find_beside(folder, f"{tag}_X_Xf.txt"), find_beside(folder, f"{tag}_X.txt")
+            if X is None and texts is None:
+                message = f"there is neither {tag}_X_Xf.txt nor {tag}_X.txt beside it; one of them has to be there"
+                raise DataError(message, path=Y)
+            family[split] = FamilyFiles(Y, X, texts)
+    return FamilySource(path=folder, files=family, options=options) if family else None
+
+
+class XcWriter(SparseWriter):
+    """Writes files with an ``N D L`` header; a split's lines are kept in a file of their own until N is known."""
+
+    file_name = "{}.body"
+
+    def finish(self, names: Sequence[str]) -> list[str]:
+        """Write the headers and append the lines to them."""
+        lost = super().finish(names)
+        for split, (n_docs, n_features) in self.shapes.items():
+            body = self.path(split)
+            path = body.with_name(body.name.replace(".body", ".txt", 1))
+            with open_writer(path, self.compression) as stream:
+                stream.write(f"{n_docs} {n_features} {len(names)}\n")
+            append_file(path, body)
+        return lost
+
+
+def _recognises(start: FileStart) -> bool:
+    return bool(re.fullmatch(r"\d+\s+\d+\s+\d+", start.lines[0].strip()))
+
+
+FORMAT = FileFormat(
+    name="xc",
+    layout="train.txt with an N D L header, trn_X_Y.txt or trn.json",
+    suffixes=("txt",),
+    folder_suffixes=("json",),
+    needs="features",
+    open_files=HeaderSource,
+    open_folder=open_family,
+    recognises=_recognises,
+    writer=XcWriter,
+)
