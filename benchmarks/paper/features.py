@@ -17,9 +17,9 @@ from labelwise.comparison.system import System
 from labelwise.config import EncoderConfig
 from labelwise.config.presets import load_linear_preset
 from labelwise.config.settings import with_changes
+from labelwise.features.normalize import unit_rows
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import build_tree, embed_labels
-from labelwise.index.label_embedding import unit_rows
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import mean_best
 from labelwise.rank.features import Features

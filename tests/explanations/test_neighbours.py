@@ -7,7 +7,7 @@ import pytest
 
 from labelwise import Neighbours, explain
 from labelwise.errors import DataError, StorageError, UsageError
-from labelwise.index.label_embedding import unit_rows
+from labelwise.features.normalize import unit_rows
 from labelwise.models.prediction_cache import PredictionCache
 
 

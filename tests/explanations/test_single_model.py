@@ -11,7 +11,7 @@ from labelwise.errors import UsageError
 from labelwise.explanations import integrated_gradients as tokens
 from labelwise.explanations.integrated_gradients import TOLERANCE, TokenReader
 from labelwise.features.encoder import Encoder
-from labelwise.index.label_embedding import unit_rows
+from labelwise.features.normalize import unit_rows
 from labelwise.models.linear_tree import LinearTree
 from labelwise.models.prediction_cache import PredictionCache
 from labelwise.models.xtransformer import XTransformer

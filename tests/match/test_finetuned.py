@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from labelwise.config import MatcherConfig, RankerConfig
 from labelwise.errors import DataError, StorageError, UsageError
-from labelwise.index.label_embedding import unit_rows
+from labelwise.features.normalize import unit_rows
 from labelwise.match import finetuned as matcher_module
 from labelwise.match.finetuned import FineTunedMatcher
 from labelwise.match.frozen import FrozenMatcher
@@ -216,12 +216,6 @@ def test_recall_is_the_share_of_true_clusters_among_the_best():
                 shares.append(truth[row, best].sum() / truth[row].sum())
         assert recalls[top] == pytest.approx(100 * np.mean(shares))
     assert recall_at(sp.csr_array(scores), sp.csr_array(np.zeros((30, 12))), [5]) == {5: 0.0}
-
-
-def test_rows_of_length_one():
-    E = np.array([[3.0, 4.0], [0.0, 0.0]], np.float16)
-    assert unit_rows(E).tolist() == [pytest.approx([0.6, 0.8]), [0.0, 0.0]]
-    assert unit_rows(E).dtype == np.float32
 
 
 def test_the_default_device_is_what_there_is():

@@ -7,7 +7,7 @@ import torch
 
 from labelwise.config import RankerConfig
 from labelwise.errors import UsageError
-from labelwise.index.label_embedding import unit_rows
+from labelwise.features.normalize import unit_rows
 from labelwise.match.finetuned import FineTunedMatcher
 from labelwise.match.heads import MARGIN, LabelHead
 from labelwise.match.label_init import fit_labels

@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import labelwise
 from labelwise import storage
 from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System
@@ -68,7 +67,7 @@ def measure_alone(
     }
     folder.mkdir(parents=True, exist_ok=True)
     storage.write_json(folder / "job.json", job)
-    code = str(Path(labelwise.__file__).parents[1])
+    code = str(Path(__file__).resolve().parents[2])
     others = os.environ.get("PYTHONPATH")
     environment = {**os.environ, "PYTHONPATH": code if not others else os.pathsep.join((code, others))}
     command = [sys.executable, "-m", "labelwise.comparison.worker", str(folder / "job.json")]

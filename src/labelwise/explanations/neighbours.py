@@ -17,7 +17,7 @@ from labelwise.data import Dataset
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.explanations.context import ExplainContext
 from labelwise.explanations.result import Neighbour
-from labelwise.index.label_embedding import unit_rows
+from labelwise.features.normalize import unit_rows
 from labelwise.models.prediction_cache import PredictionCache
 from labelwise.types import Csr, OnEvent
 

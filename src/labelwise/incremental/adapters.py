@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from labelwise.config import RankerConfig
 from labelwise.errors import DataError
+from labelwise.features.normalize import unit_rows
 from labelwise.incremental.columns import with_children, without_children
 from labelwise.index import Tree, embed_labels
-from labelwise.index.label_embedding import unit_rows
 from labelwise.models.base import Model, check_fitted
 from labelwise.models.prediction_cache import PredictionCache
 from labelwise.rank.features import Features

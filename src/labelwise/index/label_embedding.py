@@ -17,6 +17,7 @@ from labelwise.config import LabelEmbedding
 from labelwise.engine.allocator import give_back_large_arrays
 from labelwise.engine.threads import map_in_order
 from labelwise.errors import DataError
+from labelwise.features.normalize import unit_length, unit_rows
 from labelwise.kernels.embed import sum_rows
 from labelwise.types import Csr, Floats
 
@@ -78,10 +79,10 @@ def embed_labels(Y: Any, X: Any, *, normalize_documents: bool = False, threads: 
     if not np.isfinite(votes.data).all():
         raise DataError("Y holds NaN or infinity; its values are 1 where a document has a label")
     if normalize_documents:
-        votes = _scaled(votes)
+        votes = unit_length(votes)
     labels: Csr = votes.T.tocsr()  # (n_labels, n_docs)
     if isinstance(features, np.ndarray):
-        return _scaled(np.asarray(labels @ features, np.float32))  # type: ignore[no-any-return]  # as features are
+        return unit_length(np.asarray(labels @ features, np.float32))  # type: ignore[no-any-return]  # as features are
     return _sum_sparse(labels, features, threads)
 
 
@@ -152,19 +153,3 @@ def _features(given: Any) -> Features:
     if not finite:
         raise DataError("X holds NaN or infinity; compute the features again, or replace these values by 0")
     return rows
-
-
-def unit_rows(rows: Floats) -> npt.NDArray[np.float32]:
-    """Dense rows of length one; zero rows stay zero."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-    return (rows / np.where(lengths > 0, lengths, 1)[:, None]).astype(np.float32)
-
-
-def _scaled(rows: Any) -> Any:
-    """Rows of length one; zero rows stay zero."""
-    if isinstance(rows, np.ndarray):
-        return unit_rows(rows)
-    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    lengths = np.sqrt(np.bincount(row, np.square(rows.data, dtype=np.float64), minlength=rows.shape[0]))
-    data = (rows.data / np.where(lengths > 0, lengths, 1)[row]).astype(np.float32)
-    return Csr((data, rows.indices, rows.indptr), shape=rows.shape)

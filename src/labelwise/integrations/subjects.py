@@ -21,7 +21,7 @@ from labelwise.data.targets import targets
 from labelwise.errors import StorageError, UsageError
 from labelwise.models.base import Model
 from labelwise.models.holdout import fit_calibrated
-from labelwise.sklearn.answers import bounded
+from labelwise.rank.score_transform import bounded
 from labelwise.types import Csr, OnEvent
 
 OF_ANNIF = frozenset(

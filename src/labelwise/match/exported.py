@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from labelwise import storage
 from labelwise.features.encoder_folder import TextEncoder, load_encoder
-from labelwise.index.label_embedding import unit_rows
+from labelwise.features.normalize import unit_rows
 from labelwise.match.documents import Documents
 from labelwise.match.heads import Head, History, LabelHead, as_rows
 from labelwise.match.linear import SCORES_PER_BLOCK

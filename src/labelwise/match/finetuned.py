@@ -17,8 +17,8 @@ from labelwise.config import MatcherConfig, RankerConfig
 from labelwise.errors import StorageError, UsageError
 from labelwise.events import Task
 from labelwise.features.encoder import Encoder
+from labelwise.features.normalize import unit_rows
 from labelwise.features.packing import make_packer
-from labelwise.index.label_embedding import unit_rows
 from labelwise.match.documents import Documents
 from labelwise.match.heads import Head, History, LabelHead, as_rows
 from labelwise.match.label_init import fit_labels

@@ -13,7 +13,7 @@ from labelwise import storage
 from labelwise.config import RankerConfig
 from labelwise.errors import StorageError
 from labelwise.features.encoder_folder import TextEncoder, load_encoder
-from labelwise.index.label_embedding import unit_rows
+from labelwise.features.normalize import unit_rows
 from labelwise.match.documents import Documents
 from labelwise.match.linear import LinearMatcher
 from labelwise.rank.sparse_weights import LevelWeights

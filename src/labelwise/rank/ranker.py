@@ -14,7 +14,7 @@ from labelwise import storage
 from labelwise.config import RankerConfig, ScoreTransform
 from labelwise.errors import StorageError, UsageError
 from labelwise.events import Task
-from labelwise.index.label_embedding import unit_rows
+from labelwise.features.normalize import unit_rows
 from labelwise.metrics import precision_at_k
 from labelwise.rank.features import Features
 from labelwise.rank.quantized import unpack

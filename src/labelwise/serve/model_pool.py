@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -220,5 +219,6 @@ def can_explain() -> bool:
 
 def explainer() -> Callable[..., list[Any]]:
     """`labelwise.explanations.explain`, imported when it is first asked for."""
-    found: Callable[..., list[Any]] = import_module("labelwise.explanations").explain
-    return found
+    from labelwise.explanations import explain
+
+    return explain

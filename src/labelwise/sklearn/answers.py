@@ -41,12 +41,6 @@ def shares(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return equal
 
 
-def bounded(scores: Csr, *, sigmoid: bool) -> Csr:
-    """Scores between 0 and 1: by the logistic function where they know no bounds."""
-    data = 1 / (1 + np.exp(-scores.data.astype(np.float64))) if sigmoid else np.clip(scores.data, 0, 1)
-    return Csr((data, scores.indices, scores.indptr), shape=scores.shape)
-
-
 def formed(matrix: Csr, *, sparse: bool) -> Any:
     """A matrix in the form that is wanted."""
     return sp.csr_matrix(matrix) if sparse else matrix.toarray()

@@ -24,7 +24,8 @@ from labelwise.data.frames import plain_documents
 from labelwise.errors import UsageError
 from labelwise.models.base import Model, load_model
 from labelwise.models.prediction_cache import PredictionCache
-from labelwise.sklearn.answers import bounded, chosen_labels, filled, formed, shares
+from labelwise.rank.score_transform import bounded
+from labelwise.sklearn.answers import chosen_labels, filled, formed, shares
 from labelwise.sklearn.classes import Targets, encoded, holds_lists, targets_of
 from labelwise.types import Csr
 

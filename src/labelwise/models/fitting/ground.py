@@ -16,10 +16,10 @@ from labelwise import storage
 from labelwise.config import XTransformerConfig
 from labelwise.errors import UsageError
 from labelwise.features.encoder import Encoder
+from labelwise.features.normalize import unit_rows
 from labelwise.features.tfidf import Tfidf
 from labelwise.features.token_store import TokenStore
 from labelwise.index import Tree, build_tree, embed_labels
-from labelwise.index.label_embedding import unit_rows
 from labelwise.match.documents import Documents
 from labelwise.match.training.distributed import local_device
 from labelwise.models.fitting.workbench import Workbench
