@@ -1,4 +1,4 @@
-"""What can go wrong, by whose fault it is. Each message says what, where and what to do."""
+"""The errors of labelwise, one class per cause. Each message says what is wrong, where, and what to do."""
 
 from importlib import import_module
 from pathlib import Path
@@ -12,14 +12,14 @@ class LabelwiseError(Exception):
 
 
 class DataError(LabelwiseError, ValueError):
-    """The data are not what they should be.
+    """The data are invalid.
 
     Parameters
     ----------
     message
         What is wrong and what to do about it.
     path, line
-        Where: a file, and the 1-based number of a line (or row, for formats without lines) in it.
+        The file, and the 1-based number of the line (or row, for formats without lines) in the file.
     """
 
     def __init__(self, message: str, *, path: Path | str | None = None, line: int | None = None) -> None:
@@ -33,19 +33,19 @@ class StorageError(LabelwiseError, OSError):
 
 
 class UsageError(LabelwiseError, ValueError):
-    """An option or argument makes no sense, whatever the data are."""
+    """An option or argument is invalid, whatever the data are."""
 
     exit_code = 2
 
 
 class MissingExtraError(LabelwiseError, ImportError):
-    """Something optional is not installed."""
+    """An optional dependency is not installed."""
 
     exit_code = 2
 
 
 def need(module: str, *, extra: str, purpose: str) -> Any:
-    """Return an optional module, or say which extra brings it.
+    """Import an optional module; if it is not installed, raise an error that names its extra.
 
     >>> pq = need("pyarrow.parquet", extra="parquet", purpose="parquet files")
     """

@@ -1,8 +1,8 @@
-"""Long work shows itself: one hook, `on_event(name, values)`, that the caller draws or logs as it likes.
+"""Progress events of long work, reported through one hook, `on_event(name, values)`.
 
 The library itself never prints. A `Task` reports progress as ``("progress", {"task": …, "done": …, "total": …,
 "unit": …, "finished": …})``, at most ten times a second, plus once when it ends. The command line turns these
-into bars on a terminal and into plain lines elsewhere; a run directory appends them to ``events.jsonl``.
+into bars on a terminal and into plain lines elsewhere; a run directory appends the events to ``events.jsonl``.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""The letters of the field, explained once.
+"""The letters of the matrices, explained once, and the types that all packages share.
 
 ====== ======================= ==========================================================
 letter shape                   meaning
@@ -7,7 +7,7 @@ letter shape                   meaning
 ``Y``  n_docs x n_labels       true labels, 0/1; ``Y_pred`` holds top-k scores in that shape
 ``Z``  n_labels x n_features   label embeddings
 ``C``  n_labels x n_clusters   which cluster a label belongs to
-``M``  n_docs x n_clusters     which clusters the matcher gives a document
+``M``  n_docs x n_clusters     which clusters the matcher assigns to a document
 ``W``  n_features x n_labels   ranker weights
 ====== ======================= ==========================================================
 """
@@ -20,10 +20,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 Csr: TypeAlias = sp.csr_array
-"""A sparse matrix at the border of a function; inside, kernels see (indptr, indices, data)."""
+"""A sparse matrix as functions take and return it; kernels take its arrays (indptr, indices, data)."""
 
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Ints: TypeAlias = npt.NDArray[np.integer[Any]]
 
 OnEvent: TypeAlias = Callable[[str, Mapping[str, Any]], None]
-"""The hook through which long work shows itself: `on_event(name, values)`."""
+"""The hook for progress events: called as `on_event(name, values)`."""

@@ -31,7 +31,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Folders of the tiny models, each made when first asked for."""
+    """Folders of the tiny models, each made on first use."""
     root = tmp_path_factory.mktemp("models")
     return lambda kind: root / kind if (root / kind).exists() else write_model(root / kind, kind)
 
@@ -93,7 +93,7 @@ def test_save_and_load(folders, kind, tmp_path):
     assert not list(tmp_path.rglob("*.bin"))
 
 
-def test_a_damaged_folder_is_told(folders, tmp_path):
+def test_a_damaged_folder_is_reported(folders, tmp_path):
     load(folders("bert")).save(tmp_path / "saved")
     file = tmp_path / "saved" / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1] + b"\xff")
@@ -112,12 +112,12 @@ def test_the_models_own_pooler(folders, kind):
 
 
 @pytest.mark.parametrize("kind", ["xlnet", "distilbert", "deberta-v3", "modernbert"])
-def test_a_model_without_pooler_is_told(folders, kind):
+def test_a_model_without_pooler_is_reported(folders, kind):
     with pytest.raises(UsageError, match=r'has no pooler; use pooling="cls" or "mean"'):
         load(folders(kind), "pooler")
 
 
-def test_a_pooler_that_was_never_trained_is_told(folders, tmp_path):
+def test_a_pooler_that_was_never_trained_is_reported(folders, tmp_path):
     load(folders("bert"), "cls").save(tmp_path / "saved")
     with pytest.raises(UsageError, match=r'lacks 2 weights of a BertModel \(pooler.*use pooling="cls" or "mean"'):
         load(tmp_path / "saved", "pooler")
@@ -142,15 +142,15 @@ def test_pooling_by_hand(left, last):
     assert torch.equal(pool(output, None, "mean"), states.float().mean(1))
 
 
-def test_where_tokenizers_put_things(folders):
+def test_padding_side_classification_token_and_token_types(folders):
     bert, xlnet, roberta = (load(folders(kind)) for kind in ("bert", "xlnet", "roberta"))
-    assert (bert.left, bert.cls_last, bert.token_types) == (False, False, {})
-    assert (xlnet.left, xlnet.cls_last, xlnet.token_types) == (True, True, {xlnet.tokenizer.cls_token_id: 2})
-    assert (roberta.left, roberta.cls_last, roberta.token_types) == (False, False, None)
+    assert (bert.pads_left, bert.cls_last, bert.token_types) == (False, False, {})
+    assert (xlnet.pads_left, xlnet.cls_last, xlnet.token_types) == (True, True, {xlnet.tokenizer.cls_token_id: 2})
+    assert (roberta.pads_left, roberta.cls_last, roberta.token_types) == (False, False, None)
     assert roberta.pad_id == 1
 
 
-def test_a_batch_is_made_without_looking_at_the_data(folders):
+def test_a_batch_is_made_without_waiting_for_the_device(folders):
     """What is captured as a graph must not ask the device anything: on the meta device, it cannot."""
     for kind in ("bert", "xlnet"):
         encoder = load(folders(kind)).to("meta")
@@ -161,11 +161,13 @@ def test_a_batch_is_made_without_looking_at_the_data(folders):
         from transformers.modeling_outputs import BaseModelOutput
 
         for kind in ("cls", "mean"):
-            vectors = pool(BaseModelOutput(last_hidden_state=states), batch["attention_mask"], kind, left=encoder.left)
+            vectors = pool(
+                BaseModelOutput(last_hidden_state=states), batch["attention_mask"], kind, left=encoder.pads_left
+            )
             assert vectors.shape == (4, 32)
 
 
-def test_training_mode_is_put_back(folders):
+def test_training_mode_is_restored(folders):
     encoder = load(folders("bert"))
     encoder.model.train()
     first = encoder.embed(TEXTS)
@@ -214,7 +216,7 @@ def test_minilm_is_that_of_transformers():
     assert E.shape == (7, 384)
 
 
-def test_loading_says_nothing(folders, capfd, caplog):
+def test_loading_prints_nothing(folders, capfd, caplog):
     caplog.set_level(logging.DEBUG, "transformers")
     load(folders("bert")).embed(["law " * 1000])
     out, err = capfd.readouterr()
@@ -233,7 +235,7 @@ def test_loading_says_nothing(folders, capfd, caplog):
         ('{"pooling_mode": "mean"}', "mean"),
     ],
 )
-def test_sentence_transformers_say_how_to_pool(folders, tmp_path, settings, pooling):
+def test_pooling_is_read_from_sentence_transformers(folders, tmp_path, settings, pooling):
     folder = Path(shutil.copytree(folders("bert"), tmp_path / "sentence"))
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text(settings)
@@ -247,8 +249,8 @@ def test_sentence_transformers_say_how_to_pool(folders, tmp_path, settings, pool
         load(folder)
 
 
-def test_an_unknown_encoder_is_told_at_once(monkeypatch):
-    monkeypatch.setattr(pretrained, "_answers", lambda url: False)
+def test_an_unknown_encoder_is_reported_at_once(monkeypatch):
+    monkeypatch.setattr(pretrained, "_is_reachable", lambda url: False)
     with pytest.raises(UsageError) as caught:
         Encoder.load(EncoderConfig(name="nobody/nothing"))
     sentence = str(caught.value)
@@ -259,21 +261,21 @@ def test_an_unknown_encoder_is_told_at_once(monkeypatch):
     assert "\n" not in sentence
 
 
-def test_the_hub_is_not_asked_when_offline(monkeypatch):
+def test_the_hub_is_not_queried_when_offline(monkeypatch):
     import huggingface_hub
 
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(pretrained, "_answers", lambda url: pytest.fail("asked"))
-    with pytest.raises(UsageError, match="HF_HUB_OFFLINE forbids asking the hub"):
+    monkeypatch.setattr(pretrained, "_is_reachable", lambda url: pytest.fail("queried"))
+    with pytest.raises(UsageError, match="HF_HUB_OFFLINE forbids a download"):
         find_encoder("nobody/nothing")
 
 
-def test_a_hub_out_of_reach_answers_no():
-    assert not pretrained._answers("http://127.0.0.1:9/")
-    assert not pretrained._answers("nonsense")
+def test_an_unreachable_hub():
+    assert not pretrained._is_reachable("http://127.0.0.1:9/")
+    assert not pretrained._is_reachable("nonsense")
 
 
-def test_folders_that_are_no_encoders(tmp_path, folders):
+def test_folders_that_are_not_encoders(tmp_path, folders):
     with pytest.raises(UsageError, match=r"holds no config\.json"):
         find_encoder(str(tmp_path))
     with pytest.raises(UsageError, match="there is no folder"):
@@ -294,7 +296,7 @@ def test_minilm_without_its_package(monkeypatch):
 
 
 @pytest.mark.gpu
-def test_bfloat16_on_the_gpu_is_near():
+def test_bfloat16_on_the_gpu_is_close_to_float32():
     encoder = Encoder.load()
     exact = encoder.embed(TEXTS)
     near = encoder.embed(TEXTS, device="cuda")

@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from labelwise.features.fused import STRIDE, DrawnDropout, Fused, draw, draw_dropouts  # noqa: E402
+from labelwise.features.fused import STRIDE, DrawnDropout, FusedModel, redraw, replace_dropouts  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -17,11 +17,11 @@ def not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 def _drawn(size: int) -> torch.Tensor:
     torch.manual_seed(0)
     drawn = torch.zeros(size, dtype=torch.int16)
-    draw(drawn)
+    redraw(drawn)
     return drawn
 
 
-def test_numbers_are_even() -> None:
+def test_drawn_numbers_are_uniform() -> None:
     drawn = _drawn(1 << 20).numpy()
     assert (drawn.min(), drawn.max()) == (-32768, 32767)
     for lane in range(4):  # four of them are drawn at once
@@ -30,7 +30,7 @@ def test_numbers_are_even() -> None:
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5])
-def test_leaves_out_its_share_and_keeps_the_mean(p: float) -> None:
+def test_drops_a_share_p_and_keeps_the_mean(p: float) -> None:
     out = DrawnDropout(p, _drawn(400_000 + 4 * STRIDE), 3).from_drawn(torch.ones(1000, 400))
     deviation = (p * (1 - p) / out.numel()) ** 0.5
     assert abs(float((out == 0).float().mean()) - p) < 5 * deviation
@@ -45,19 +45,19 @@ def test_dropouts_differ_from_each_other_and_from_pass_to_pass() -> None:
     masks = []
     for _ in range(2):
         masks += [DrawnDropout(0.1, drawn, number).from_drawn(torch.ones(200_000)) > 0 for number in range(6)]
-        draw(drawn)
+        redraw(drawn)
     found = np.corrcoef(torch.stack(masks).float().numpy()) - np.eye(len(masks))
     assert np.abs(found).max() < 6 / 200_000**0.5
 
 
-def test_gradients_pass_where_values_did() -> None:
+def test_gradients_are_dropped_where_values_are() -> None:
     x = torch.ones(1000, requires_grad=True)
     out = DrawnDropout(0.25, _drawn(1000), 0).from_drawn(x)
     out.sum().backward()
     torch.testing.assert_close(x.grad, out.detach())
 
 
-def test_replaces_every_dropout_once_and_changes_nothing_where_it_is_not_compiled() -> None:
+def test_every_dropout_is_replaced_once_and_equals_torch_when_not_compiled() -> None:
     def make() -> torch.nn.Module:
         torch.manual_seed(1)
         inner = torch.nn.Sequential(torch.nn.Dropout(0.5))
@@ -65,7 +65,7 @@ def test_replaces_every_dropout_once_and_changes_nothing_where_it_is_not_compile
 
     plain, model = make(), make()
     for _ in range(2):
-        drawn = draw_dropouts(model, 120)
+        drawn = replace_dropouts(model, 120)
     found = [module for module in model.modules() if isinstance(module, DrawnDropout)]
     assert [(module.p, module.begin) for module in found] == [(0.3, 0), (0.5, STRIDE)]
     assert all(module.drawn is drawn for module in found)
@@ -80,7 +80,7 @@ def test_replaces_every_dropout_once_and_changes_nothing_where_it_is_not_compile
     torch.testing.assert_close(model.train()(x), expected)
 
 
-def test_compiled_dropouts_read_what_was_drawn_unless_there_is_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_dropouts_read_the_drawn_numbers_if_there_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     dropout = DrawnDropout(0.5, _drawn(1000), 0).train()
     x = torch.ones(1000)
@@ -90,7 +90,7 @@ def test_compiled_dropouts_read_what_was_drawn_unless_there_is_too_little(monkey
     assert not torch.equal(dropout(large), dropout(large))
 
 
-def test_a_fused_model_draws_anew_for_every_training_pass() -> None:
+def test_a_fused_model_redraws_for_every_training_pass() -> None:
     class Model(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -100,7 +100,7 @@ def test_a_fused_model_draws_anew_for_every_training_pass() -> None:
             return self.dropout(self.embeddings(input_ids))
 
     model = Model()
-    fused, ids, seen = Fused(model, 4), torch.zeros((2, 3), dtype=torch.long), []
+    fused, ids, seen = FusedModel(model, 4), torch.zeros((2, 3), dtype=torch.long), []
     for _ in range(3):
         fused(input_ids=ids)
         assert fused.drawn is not None

@@ -57,7 +57,7 @@ def tokens_of(encoder, texts=TEXTS):
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("kind", ARCHITECTURES)
-def test_a_packed_text_has_its_own_embedding_or_the_model_is_left_alone(load, kind, pooling):
+def test_a_packed_text_has_its_own_embedding_or_the_model_is_not_packed(load, kind, pooling):
     encoder = load(kind, pooling)
     before = encoder.model.config._attn_implementation
     encoder.model.train()
@@ -90,7 +90,7 @@ def test_a_pooler_is_not_packed(tmp_path):
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("kind", PACKED)
-def test_empty_rows_and_free_space_are_finite_and_disturb_nobody(load, kind, pooling):
+def test_empty_rows_and_filling_are_finite_and_change_no_other_row(load, kind, pooling):
     encoder = load(kind, pooling)
     packer = make_packer(encoder)
     tokens, starts, lengths = tokens_of(encoder)
@@ -129,7 +129,7 @@ def test_gradients_of_packed_and_padded_texts_are_the_same(load, kind, pooling):
 
 
 @pytest.mark.parametrize("ours", [True, False])
-def test_texts_that_see_each_other_are_noticed_however_small_their_embeddings(load, monkeypatch, ours):
+def test_texts_that_attend_to_each_other_are_detected_with_small_embeddings_too(load, monkeypatch, ours):
     def whole(module, query, key, value, mask, scaling=None, **kwargs):
         found = nn.functional.scaled_dot_product_attention(query, key, value, scale=scaling)
         return found.transpose(1, 2), None

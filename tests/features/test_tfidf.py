@@ -105,7 +105,7 @@ def test_by_hand():
 
 
 def test_the_opening_by_hand():
-    """Three words of the opening with their pairs, of length 0.7 beside the text's own 1."""
+    """Three words of the opening with their pairs, of length 0.7 next to the text's own 1."""
     config = TfidfConfig(opening=3, opening_min_df=1, opening_weight=0.7, sublinear_tf=False, use_idf=False)
     tfidf = Tfidf(config)
     X = tfidf.fit_transform(["On cats. Cats purr", "cats"])
@@ -129,7 +129,7 @@ def test_rare_terms_of_the_opening_are_dropped():
     st.sampled_from([(1, 1), (1, 2), (2, 2)]),
     st.sampled_from(["l1", "l2"]),
 )
-def test_the_opening_is_tfidf_of_the_first_words_beside_that_of_the_text(texts, n_words, longest, ngram_range, norm):
+def test_the_opening_is_tfidf_of_the_first_words_next_to_that_of_the_text(texts, n_words, longest, ngram_range, norm):
     texts = [*texts, "a b c a b c"]
     config = TfidfConfig(opening=n_words, opening_ngrams=longest, opening_min_df=1, ngram_range=ngram_range, norm=norm)
     tfidf = Tfidf(config)
@@ -139,13 +139,13 @@ def test_the_opening_is_tfidf_of_the_first_words_beside_that_of_the_text(texts, 
         Tfidf(TfidfConfig(ngram_range=(1, longest), norm=norm)).fit_transform(first).toarray() * 0.7,
         Tfidf(TfidfConfig(ngram_range=ngram_range, norm=norm)).fit_transform(texts).toarray(),
     ]
-    beside = np.hstack(blocks_of)
-    sizes = np.linalg.norm(beside, 1 if norm == "l1" else 2, axis=1, keepdims=True)
-    np.testing.assert_allclose(X.toarray(), beside / np.maximum(sizes, 1e-9), atol=1e-6)
+    side_by_side = np.hstack(blocks_of)
+    sizes = np.linalg.norm(side_by_side, 1 if norm == "l1" else 2, axis=1, keepdims=True)
+    np.testing.assert_allclose(X.toarray(), side_by_side / np.maximum(sizes, 1e-9), atol=1e-6)
     assert (tfidf.transform(texts) != X).nnz == 0
 
 
-def test_block_borders_and_threads_do_not_show(monkeypatch):
+def test_block_borders_and_threads_change_nothing(monkeypatch):
     rng = np.random.default_rng(0)
     texts = [" ".join(f"w{i}" for i in rng.zipf(1.3, rng.integers(0, 30)) % 500) for _ in range(300)]
     whole = Tfidf(threads=1)
@@ -228,7 +228,7 @@ def test_progress_is_reported():
     ],
     ids=str,
 )
-def test_adopts_a_fitted_vectorizer(vectorizer, tmp_path):
+def test_converts_a_fitted_vectorizer(vectorizer, tmp_path):
     want = vectorizer.fit_transform(TEXTS)
     tfidf = Tfidf.from_sklearn(vectorizer)
     tfidf.save(tmp_path / "adopted")
@@ -247,7 +247,7 @@ def test_adopts_a_fitted_vectorizer(vectorizer, tmp_path):
         (CountVectorizer(binary=True), "binary=True"),
     ],
 )
-def test_refuses_what_it_cannot_follow(vectorizer, message):
+def test_refuses_vectorizers_without_counterpart(vectorizer, message):
     with pytest.raises(UsageError, match=message):
         Tfidf.from_sklearn(vectorizer.fit(TEXTS))
 
@@ -271,12 +271,12 @@ def test_refuses_what_it_cannot_follow(vectorizer, message):
         (TfidfConfig(opening=5, opening_weight=0), ["a"], UsageError, "opening_weight is 0"),
     ],
 )
-def test_bad_input_is_told(config, texts, error, message):
+def test_bad_input_is_reported(config, texts, error, message):
     with pytest.raises(error, match=message):
         Tfidf(config).fit(texts)
 
 
-def test_unfitted_is_told(tmp_path):
+def test_unfitted_is_reported(tmp_path):
     with pytest.raises(UsageError, match="not fitted yet"):
         Tfidf().transform(["a"])
     with pytest.raises(UsageError, match="no vocabulary_"):

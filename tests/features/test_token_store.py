@@ -71,7 +71,7 @@ def test_cutting_before_tokenising_changes_no_token(texts, max_length, kind):
 _CACHE = {}
 
 
-def test_long_texts_are_cut_and_poor_ones_read_in_full(tokenizer, monkeypatch):
+def test_long_texts_are_cut_and_texts_cut_too_short_are_read_in_full(tokenizer, monkeypatch):
     seen = []
     encode = tokens._encode
     monkeypatch.setattr(tokens, "_encode", lambda texts, *rest: seen.append([*map(len, texts)]) or encode(texts, *rest))
@@ -102,7 +102,7 @@ def test_a_fork_after_tokenising_is_silent(tokenizer, capfd, monkeypatch):
     assert "TOKENIZERS_PARALLELISM" not in os.environ
 
 
-def test_progress_is_told(tokenizer):
+def test_progress_is_reported(tokenizer):
     events = []
     TokenStore.build(TEXTS, tokenizer, 8, on_event=lambda name, values: events.append((name, dict(values))))
     assert events[-1][0] == "progress"
@@ -131,7 +131,7 @@ def test_round_trip(tokenizer, tmp_path):
         TokenStore.load(tmp_path / "tokens")
 
 
-def test_lone_surrogates_are_no_reason_to_stop(tokenizer):
+def test_lone_surrogates_are_replaced(tokenizer):
     assert TokenStore.build(["law \ud800 of"], tokenizer, 8).lengths.tolist() == [5]
 
 
@@ -144,7 +144,7 @@ def test_tokens_and_settings_need_no_torch():
     assert result.stdout.split() == ["False", "False"]
 
 
-def test_what_is_wrong_is_said(tokenizer):
+def test_bad_input_is_reported(tokenizer):
     with pytest.raises(UsageError, match="got one string"):
         TokenStore.build("law", tokenizer, 8)
     with pytest.raises(UsageError, match="max_length is 0"):

@@ -12,14 +12,14 @@ TERMS = st.lists(
 
 
 @given(TERMS)
-def test_order_is_pythons(terms):
+def test_alphabetical_order_is_that_of_python(terms):
     letters, sizes = join_letters(terms)
     ends = np.cumsum(sizes)
     order = alphabetical_order(letters, ends - sizes, ends)
     assert [terms[i] for i in order] == sorted(terms)
 
 
-def test_terms_come_back():
+def test_terms_round_trip():
     terms = ["alpha", "", "日本", "β γ"]
     vocabulary = Vocabulary.build(*join_letters(terms), np.array([5, 6, 7, 8], np.uint64))
     assert len(vocabulary) == 4
@@ -41,7 +41,7 @@ def test_builder_numbers_across_blocks():
         block = np.unique(rng.integers(1, 5000, 800).astype(np.uint64))
         before = builder.n_terms
         numbers = builder.number(block)
-        builder.spell(*join_letters([str(h) for h, n in zip(block, numbers, strict=True) if n >= before]))
+        builder.store_letters(*join_letters([str(h) for h, n in zip(block, numbers, strict=True) if n >= before]))
         assert numbers.tolist() == [known.setdefault(h, len(known)) for h in block.tolist()]
     numbers = builder.in_order(np.arange(0, builder.n_terms, 2))
     vocabulary = builder.finish(numbers)

@@ -135,7 +135,7 @@ def test_kmeans_in_blocks_of_centres(monkeypatch):
     assert same(whole, build_tree(Z, config))
 
 
-def test_kmeans_deals_out_what_is_all_alike_and_what_is_unknown():
+def test_kmeans_distributes_equal_rows_and_zero_rows_evenly():
     Z = np.tile(np.array([[0.6, 0.8]], np.float32), (90, 1))
     tree = build_tree(Z, IndexConfig(method="kmeans", max_leaf=10))
     assert tree.sizes(-1).max() <= 10
@@ -145,7 +145,7 @@ def test_kmeans_deals_out_what_is_all_alike_and_what_is_unknown():
 
 
 @pytest.mark.parametrize("method", ["balanced", "kmeans", "random", "none"])
-def test_nothing_known_at_all(method):
+def test_all_rows_are_zero(method):
     tree = build_tree(sp.csr_array((50, 9), dtype=np.float32), IndexConfig(method=method, max_leaf=100))
     assert tree.n_labels == 50
     assert np.ptp(tree.sizes(-1)) <= 1
@@ -200,12 +200,12 @@ def test_progress_and_input_untouched():
         ({"sample": 1}, "sample is 1"),
     ],
 )
-def test_settings_that_make_no_sense(settings, message):
+def test_invalid_settings_are_reported(settings, message):
     with pytest.raises(UsageError, match=message):
         build_tree(random_labels(10), IndexConfig(**settings))
 
 
-def test_labels_that_make_no_sense():
+def test_invalid_label_embeddings_are_reported():
     with pytest.raises(DataError, match="a row for every label"):
         build_tree(np.zeros((0, 3)))
     with pytest.raises(DataError, match="Z holds NaN"):

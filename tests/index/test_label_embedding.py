@@ -34,7 +34,7 @@ def test_by_hand(features):
 
 
 @pytest.mark.parametrize("features", [X, X.toarray()])
-def test_documents_of_many_labels_speak_less(features):
+def test_documents_with_many_labels_count_less_for_each(features):
     Z = embed_labels(Y, features, normalize_documents=True)
     half = np.sqrt(0.5)
     first = np.array([0.6 * half + 1, 0.8 * half, 0, 0])

@@ -78,7 +78,7 @@ def test_a_binary_tree_read_as_wider_levels(branching, expected):
     assert shape(binary(6, 200).with_branching(branching)) == expected
 
 
-def test_one_level_has_nothing_to_leave_out():
+def test_a_tree_of_one_level_stays_as_it_is():
     tree = Tree((np.zeros(5, np.int32),))
     assert (tree.n_clusters, tree.depth, shape(tree.with_branching(2))) == (1, 1, [1, 5])
     assert tree.path(3) == (0, 3)
@@ -126,12 +126,12 @@ def test_a_damaged_tree_is_refused(tmp_path):
         ([[0, 0, 0], [0, 2, 2]], r"node 1 at depth 1 has no children in parents\[1\]"),
     ],
 )
-def test_what_is_no_tree(parents, message):
+def test_invalid_trees_are_reported(parents, message):
     with pytest.raises(DataError, match=message):
         Tree(tuple(np.array(level) for level in parents))
 
 
-def test_levels_and_labels_that_do_not_exist():
+def test_unknown_levels_and_labels_are_reported():
     tree = binary(2, 9)
     with pytest.raises(UsageError, match="levels that have children are 0 to 2, not 3"):
         tree.sizes(3)

@@ -46,7 +46,7 @@ def flat_problem(n=5_000):
 @pytest.mark.rivals
 @pytest.mark.parametrize(("equal_mass", "strategy"), [(True, "quantile"), (False, "uniform")])
 @pytest.mark.parametrize("bins", [1, 7, 15, 100])
-def test_as_scikit_learn_says(bins, equal_mass, strategy):
+def test_equals_scikit_learn(bins, equal_mass, strategy):
     Y, Y_pred, right, probability = flat_problem()
     ours = reliability_curve(Y, Y_pred, bins, equal_mass=equal_mass)
     share, mean = calibration_curve(right, probability, n_bins=bins, strategy=strategy)

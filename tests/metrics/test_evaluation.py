@@ -62,7 +62,7 @@ def test_buckets_by_hand():
 
 
 @given(problems())
-def test_total_and_buckets_as_the_reference_says(problem):
+def test_total_and_buckets_equal_the_reference(problem):
     truth, scores, n_labels, Y, Y_pred = problem
     counts = np.array([0, 5, 6, 100, 101, 3, 50, 1000])[:n_labels]
     found = evaluate(Y, Y_pred, ks=(5, 1, 3), train_counts=counts, n_train_docs=2000, bootstrap=0, threshold=0.25)
@@ -95,7 +95,7 @@ def test_total_and_buckets_as_the_reference_says(problem):
     assert found["micro-F1>=0.25"] == pytest.approx(reference.micro_f1(truth, scores, threshold=0.25), nan_ok=True)
 
 
-def test_single_functions_say_the_same():
+def test_single_functions_agree_with_evaluate():
     Y, good, _ = noisy_systems(n_docs=200)
     found = evaluate(Y, good, Y_train=Y, bootstrap=0, threshold=1.0)
     weights = metrics.inverse_propensity(Y)
@@ -112,7 +112,7 @@ def test_single_functions_say_the_same():
     assert found["macro-F1>=1"] == metrics.macro_f1(Y, good, threshold=1.0)
 
 
-def test_as_the_peers_are_measured():
+def test_figures_equal_those_of_the_peers():
     rng = np.random.default_rng(7)
     truth = (rng.random((80, 40)) < 0.08).astype(np.int64)  # some documents without labels
     scores = rng.permuted(np.tile(np.arange(1.0, 41), (80, 1)), axis=1) + 25 * truth
@@ -137,7 +137,7 @@ def test_labels_unknown_to_the_truth_count_as_wrong_tail_predictions():
     assert found["coverage@3"] == 50
 
 
-def test_a_huge_cut_off_is_only_a_number():
+def test_a_huge_cut_off_needs_no_memory():
     Y, Y_pred = hand_worked()
     assert evaluate(Y, Y_pred, ks=(10**12,), bootstrap=0, Y_train=Y)[f"R@{10**12}"] == pytest.approx(100 * 5 / 12)
 

@@ -16,7 +16,7 @@ def evaluations():
     return [evaluate(Y, scores, Y_train=Y, bootstrap=400) for scores in (good, bad)]
 
 
-def test_intervals_hold_their_figures(evaluations):
+def test_intervals_contain_their_figures(evaluations):
     for scores in [evaluations[0].scores, *(bucket.scores for bucket in evaluations[0].buckets.values())]:
         for name, score in scores.items():
             if name.startswith(("macro", "coverage")):
@@ -25,7 +25,7 @@ def test_intervals_hold_their_figures(evaluations):
                 assert score.low <= score.value <= score.high, name
 
 
-def test_width_is_that_of_a_mean(evaluations):
+def test_interval_width_is_that_of_a_mean(evaluations):
     # P@1 is a mean of n independent 0/1: its standard error is sqrt(p (1 - p) / n), its interval 3.92 of them.
     score = evaluations[0].scores["P@1"]
     p, n = score.value / 100, evaluations[0].n_docs
@@ -48,7 +48,7 @@ def test_same_seed_same_intervals():
 
 
 @pytest.mark.parametrize("docs_at_once", [1 << 15, 7])
-def test_draws_are_fair(monkeypatch, docs_at_once):
+def test_bootstrap_draws_are_uniform(monkeypatch, docs_at_once):
     monkeypatch.setattr(intervals, "DOCS_AT_ONCE", docs_at_once)
     rng = np.random.default_rng(0)
     each = np.eye(50)  # column j sums how often document j was drawn
@@ -68,7 +68,7 @@ def test_equal_systems_do_not_differ(evaluations):
         assert (found.difference, found.low, found.high, found.p_value) == (0, 0, 0, 1), name
 
 
-def test_clearly_different_systems_do(evaluations):
+def test_clearly_different_systems_differ(evaluations):
     good, bad = evaluations
     found = compare(good, bad, resamples=400)
     assert set(found.differences) == {name for name in good.scores if not name.startswith(("macro", "coverage"))}
@@ -102,7 +102,7 @@ def test_p_values_are_uniform_for_exchangeable_systems():
     assert np.mean(np.array(values) <= 0.1) <= 0.25
 
 
-def test_what_cannot_be_compared_is_named(evaluations):
+def test_incomparable_evaluations_are_reported(evaluations):
     with pytest.raises(DataError, match="different truths"):
         compare(evaluations[0], evaluate(*hand_worked(), bootstrap=0))
     with pytest.raises(UsageError, match="'coverage@1' cannot be compared; what can: P@1"):
@@ -119,7 +119,7 @@ def test_comparison_is_saved(tmp_path, evaluations):
     assert read["differences"]["P@1"]["p_value"] == 1 / 11
 
 
-def test_nothing_to_compare_is_no_difference():
+def test_a_nan_metric_is_not_a_difference():
     nothing = sp.csr_array((3, 2))
     evaluation = evaluate(nothing, nothing, bootstrap=10)
     found = compare(evaluation, evaluation, resamples=10)

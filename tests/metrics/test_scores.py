@@ -87,7 +87,7 @@ AT_K = {
 
 
 @given(problems(), st.integers(1, 9), st.sampled_from([None, -1.0, 0.0, 0.5]), st.randoms(use_true_random=False))
-def test_as_the_reference_says(problem, k, threshold, random):
+def test_equals_the_reference(problem, k, threshold, random):
     truth, scores, n_labels, Y, Y_pred = problem
     before = [array.copy() for m in (Y, Y_pred) for array in (m.data, m.indices, m.indptr)]
     for function, twin in AT_K.items():
@@ -134,7 +134,7 @@ def random_problem(n_docs=60, n_labels=15):
 
 @pytest.mark.rivals
 @pytest.mark.parametrize("k", [1, 3, 5, 15])
-def test_as_scikit_learn_says(k):
+def test_equals_scikit_learn(k):
     truth, scores = random_problem()
     Y, Y_pred = sp.csr_array(truth), sp.csr_array(scores)
     assert metrics.ndcg_at_k(Y, Y_pred, k) == pytest.approx(100 * ndcg_score(truth, scores, k=k))
@@ -150,7 +150,7 @@ def test_as_scikit_learn_says(k):
     assert metrics.micro_f1(Y, Y_pred, threshold=0.6) == pytest.approx(100 * f1_score(truth, above, average="micro"))
 
 
-def test_predictions_objects_and_labels_unknown_to_the_truth():
+def test_predictions_objects_with_labels_unknown_to_the_truth():
     Y, Y_pred = hand_worked()
     predictions = Predictions(Y_pred, ["a", "b", "c", "d", "e"])
     assert metrics.precision_at_k(Y, predictions, k=3) == metrics.precision_at_k(Y, Y_pred, k=3)
@@ -178,7 +178,7 @@ def test_other_formats_values_and_duplicates():
         assert metrics.ndcg_at_k(Y, scores, k=3) == pytest.approx(expected)
 
 
-def test_stale_flags_of_scipy_do_not_mislead():
+def test_stale_flags_of_scipy_are_ignored():
     Y, Y_pred = hand_worked()
     expected = metrics.precision_at_k(Y, Y_pred, k=3)
     assert Y.has_sorted_indices
@@ -226,5 +226,5 @@ def test_nothing_to_measure_is_nan():
         assert np.isnan(value)
 
 
-def test_hand_worked_example_is_what_it_says():
+def test_rankings_of_the_hand_worked_example():
     assert [reference.ranking(row) for row in SCORES] == [[0, 3, 1], [3, 4], [0], []]

@@ -1,1 +1,1 @@
-"""Stage 0: texts to features."""
+"""Features of texts: sparse tf-idf, and dense embeddings by pretrained encoders."""

@@ -1,4 +1,4 @@
-"""Texts in blocks: bounded pieces of work that are encoded, hashed and counted independently of each other."""
+"""Blocks of texts: bounded pieces of work that are encoded, hashed and counted independently of each other."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ TEXTS_PER_BLOCK = 1 << 14
 BYTES_PER_SLAB = 1 << 22
 
 ALL = np.iinfo(np.int64).max
-"""Words of a text that are read where there is no limit."""
+"""Number of words that are read where there is no limit."""
 OPENING = "^"
-"""What the terms of a text's opening begin with, as no word does."""
+"""Prefix of the terms of a text's opening; no word begins with it."""
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Where the terms of some documents stand, in their order."""
+    """The terms of some documents by position, in the order of the texts."""
 
     hashes: npt.NDArray[np.uint64]
     """(n_tokens,)"""
     starts: npt.NDArray[np.uint32]
-    """(n_tokens,) where each begins in `source`."""
+    """(n_tokens,) where each token begins in `source`."""
     ends: npt.NDArray[np.uint32]
     """(n_tokens,)"""
     indptr: npt.NDArray[np.int64]
     """(n_docs + 1,)"""
     opening: npt.NDArray[np.bool_]
-    """(n_tokens,) whether it counts as a term of the text's opening; empty where none does."""
+    """(n_tokens,) whether a token counts as a term of the text's opening; empty where openings are not counted."""
     source: npt.NDArray[np.uint8] | npt.NDArray[np.uint32]
     """The documents' bytes, or their folded characters."""
 
@@ -70,33 +70,33 @@ class CountedBlock:
     ends: npt.NDArray[np.uint32]
     """(n_terms,)"""
     opening: npt.NDArray[np.bool_]
-    """(n_terms,) whether it is a term of the opening; empty where none is."""
+    """(n_terms,) whether a term belongs to the opening; empty where openings are not counted."""
     source: npt.NDArray[np.uint8] | npt.NDArray[np.uint32]
     """The block's bytes, or its folded characters."""
 
-    def packed(self, shelf: SlabAllocator) -> CountedBlock:
-        """A smaller copy with the counts only, for keeping many of them."""
-        term = shelf.put(self.term, np.uint16 if len(self.hashes) <= 1 << 16 else np.int32)
-        count = shelf.put(self.count, np.uint16 if self.count.max(initial=0) < 1 << 16 else np.int32)
+    def packed(self, slabs: SlabAllocator) -> CountedBlock:
+        """A smaller copy with the counts only, so that many blocks can be kept."""
+        term = slabs.copy(self.term, np.uint16 if len(self.hashes) <= 1 << 16 else np.int32)
+        count = slabs.copy(self.count, np.uint16 if self.count.max(initial=0) < 1 << 16 else np.int32)
         nothing = np.empty(0, np.uint32)
-        indptr = shelf.put(self.indptr, np.int64)
+        indptr = slabs.copy(self.indptr, np.int64)
         return CountedBlock(
             indptr, term, count, np.empty(0, np.uint64), nothing, nothing, np.empty(0, np.bool_), nothing
         )
 
 
 class SlabAllocator:
-    """Copies of arrays, in slabs of memory that go back to the system as soon as nothing in them is used.
+    """Copies arrays into slabs of memory that return to the system as soon as nothing in them is used.
 
-    Arrays of this size that are allocated one by one stay with the process when they are let go, just when the
-    features need the room.
+    Arrays of this size that are allocated one by one stay with the process after they are freed, at the very time when
+    the features need the memory.
     """
 
     def __init__(self) -> None:
         self._slab = np.empty(0, np.uint8)
 
-    def put(self, array: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
-        """A copy of the array in another type."""
+    def copy(self, array: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
+        """A copy of an array, converted to a type."""
         n_bytes = -(-array.size * np.dtype(dtype).itemsize // 8) * 8  # whole words, so that all stay aligned
         if n_bytes > len(self._slab):
             self._slab = np.frombuffer(mmap.mmap(-1, max(n_bytes, BYTES_PER_SLAB)), np.uint8)
@@ -124,11 +124,11 @@ class Analyzer:
         return CountedBlock(indptr, term, count, found.hashes[first], *places, opening, found.source)
 
     def tokens(self, source: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> Tokens:
-        """Find the terms of documents that lie one after the other.
+        """Find the terms of documents.
 
         Parameters
         ----------
-        source : (n_bytes,) as `to_bytes` gives them
+        source : (n_bytes,) the documents one after the other, encoded by `to_bytes`
         ends : (n_docs,) where each document ends
         """
         config = self.config
@@ -149,7 +149,7 @@ class Analyzer:
     def spell(
         self, block: CountedBlock, which: npt.NDArray[np.bool_]
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-        """The letters of some of a block's terms, and the size of each."""
+        """The letters of some of a block's terms, and the size of each term."""
         starts, ends = block.starts[which], block.ends[which]
         letters: npt.NDArray[np.uint8]
         sizes: npt.NDArray[np.int64]
@@ -164,19 +164,19 @@ class Analyzer:
         return letters, sizes
 
     def hash_terms(self, terms: list[str]) -> npt.NDArray[np.uint64]:
-        """(n_terms,) hashes of terms as they are written, 0 for what this analyzer would never produce."""
+        """(n_terms,) hashes of terms as they are written, 0 for terms that this analyzer would never produce."""
         if self.config.analyzer != "word":
             codes = np.frombuffer("".join(terms).encode("utf-32-le", "surrogatepass"), np.uint32)
             term_ends = np.cumsum([len(term) for term in terms])
             longest = max(map(len, terms), default=1)
             tokens = hash_windows(codes, term_ends, np.arange(len(terms) + 1), 1, longest, False)
-            return _whole(tokens, term_ends)
+            return _whole_hashes(tokens, term_ends)
         encoded = [term.encode("utf-8", "surrogatepass") for term in terms]
         term_ends = np.cumsum([len(term) for term in encoded])
         source = np.frombuffer(b"".join(encoded), np.uint8)
         starts = _starts(term_ends)
         words = (self.table, self.config.min_token_length)
-        hashes = _whole(hash_words(source, starts, term_ends, *words, *self.config.ngram_range, ALL), term_ends)
+        hashes = _whole_hashes(hash_words(source, starts, term_ends, *words, *self.config.ngram_range, ALL), term_ends)
         letters, sizes = spell_words(source, self.table, self.config.min_token_length, starts, term_ends)
         spelled, begin = letters.tobytes(), 0
         for i, size in enumerate(sizes.tolist()):
@@ -186,8 +186,8 @@ class Analyzer:
         return hashes
 
 
-def _whole(tokens: tuple[Any, ...], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """For every document the hash of the token that spans it all, 0 where there is none."""
+def _whole_hashes(tokens: tuple[Any, ...], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """(n_docs,) the hash of the token that spans the whole document, 0 where there is none."""
     token_hashes, token_starts, token_ends, indptr = tokens
     doc = np.repeat(np.arange(len(ends)), np.diff(indptr))
     starts = _starts(ends)
@@ -198,12 +198,12 @@ def _whole(tokens: tuple[Any, ...], ends: npt.NDArray[np.int64]) -> npt.NDArray[
 
 
 def _starts(ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Where things begin that lie one after the other."""
+    """Begins of adjacent spans, from their ends."""
     return np.concatenate((np.zeros(1, np.int64), ends[:-1]))[: len(ends)]
 
 
 def text_blocks(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Cut a stream of texts into blocks of about equal size, checking each text."""
+    """Cut a stream of texts into blocks of about equal size; each text is checked."""
     block: list[str] = []
     size = n_before = 0
     for text in texts:

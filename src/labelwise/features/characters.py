@@ -1,4 +1,4 @@
-"""Python's own idea of letters, white space and lower case, as one table that kernels can read."""
+"""Python's definition of letters, white space and lower case, as one table that kernels can read."""
 
 import re
 import sys
@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from labelwise.kernels.tokens import SPACE, WORD
 
-# str.lower() makes two characters of the first, and lets the place in the word decide about the second.
-# Texts that hold one of them are lowered by Python before the kernel sees them.
+# str.lower() turns the first into two characters, and the second depends on its place in the word.
+# Texts that hold one of the two are lower-cased by Python before the kernel reads them.
 AWKWARD = ("İ", "Σ")
 
 
 @cache
 def character_table(lowercase: bool) -> npt.NDArray[np.uint32]:
-    """What to know about every code point.
+    """Lower case and character class of every code point.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def character_table(lowercase: bool) -> npt.NDArray[np.uint32]:
 
 
 def to_bytes(text: str, lowercase: bool) -> bytes:
-    """The text as UTF-8, ready for a kernel that lower-cases by the table."""
+    """The text as UTF-8, for a kernel that lower-cases by the table."""
     if lowercase and not text.isascii() and any(letter in text for letter in AWKWARD):
         text = text.lower()
     return text.encode("utf-8", "surrogatepass")

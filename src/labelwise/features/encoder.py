@@ -1,4 +1,4 @@
-"""Any pretrained encoder: texts to tokens, tokens to batches, batches to one vector per text."""
+"""Any pretrained transformers encoder: texts to tokens, tokens to batches, batches to one vector per text."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ else:
     torch = need("torch", extra="neural", purpose="encoders")
 
 BATCH_TOKENS_CPU, BATCH_TOKENS_GPU = 2048, 1 << 17
-# Documents are handed to the device in pieces of about so many tokens, which bounds the memory of any number of them.
+# Documents are moved to the device in pieces of about this number of tokens, which bounds the memory of the device.
 TOKENS_PER_PIECE = 1 << 26
 
 Precision = Literal["auto", "float32", "bfloat16"]
 
 
 class Encoder:
-    """A transformers model with its tokenizer and a way to make one vector of its states.
+    """A transformers model with its tokenizer and a pooling: one vector per text.
 
     >>> encoder = Encoder.load(EncoderConfig(name="minilm"))
     >>> E = encoder.embed(texts)   # (n_docs, hidden_size)
 
-    The model is an ordinary module (`encoder.model`), to be trained by whoever likes; `batch` and `forward` are made
-    of tensor operations alone, without waiting for the device, so that a training step can be compiled and captured.
+    The model is an ordinary module (`encoder.model`) that any training loop can train; `batch` and `forward` consist of
+    tensor operations alone, without waiting for the device, so that a training step can be compiled and captured.
     """
 
     trainable: ClassVar[bool] = True
@@ -59,12 +59,12 @@ class Encoder:
         self.config, self.model, self.tokenizer, self.pooling = config, model, tokenizer, pooling
         self.hidden_size: int = model.config.hidden_size
         self.pad_id: int = _first(tokenizer.pad_token_id, model.config.pad_token_id, 0)
-        self.left: bool = tokenizer.padding_side == "left"
-        # The tokenizer itself tells where the classification token stands and which tokens have a type.
+        self.pads_left: bool = tokenizer.padding_side == "left"
+        # The tokenizer's output shows where the classification token is and which tokens have a type.
         sample = tokenizer("a b")
         ids: list[int] = sample["input_ids"]
         cls = tokenizer.cls_token_id
-        self.cls_last: bool = ids[-1] == cls and ids[0] != cls if cls in ids else self.left
+        self.cls_last: bool = ids[-1] == cls and ids[0] != cls if cls in ids else self.pads_left
         takes = inspect.signature(model.forward).parameters
         types = sample.get("token_type_ids") if "token_type_ids" in takes else None
         self.token_types: dict[int, int] | None = None
@@ -72,7 +72,7 @@ class Encoder:
         if types is not None:
             self.token_types = {token: kind for token, kind in zip(ids, types, strict=True) if kind}
 
-    # ------------------------------------------------------------------ finding and keeping
+    # ------------------------------------------------------------------ loading and saving
 
     @classmethod
     def load(
@@ -82,12 +82,12 @@ class Encoder:
         device: torch.device | str = "cpu",
         random: bool = False,
     ) -> Self:
-        """An encoder by its configuration, or by a folder that `save` wrote.
+        """Load an encoder by its configuration, or from a folder that `save` wrote.
 
         Parameters
         ----------
         random
-            Leave the weights as chance makes them (`torch.manual_seed`), for baselines and tests.
+            Initialise the weights at random (by `torch.manual_seed`) instead of reading them, for baselines and tests.
         """
         transformers = need("transformers", extra="neural", purpose="encoders")
         if isinstance(config, Path | str):
@@ -99,14 +99,14 @@ class Encoder:
         if is_exported(folder):
             from labelwise.features.onnx_encoder import OnnxEncoder
 
-            return OnnxEncoder.load(config)  # type: ignore[return-value]  # used like one, but for training
+            return OnnxEncoder.load(config)  # type: ignore[return-value]  # the same interface, without training
         check_files(folder)
         pooling = find_pooling(config, folder)
         with quiet():
             try:
                 settings = transformers.AutoConfig.from_pretrained(folder)
                 tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-                model = _model(transformers.AutoModel, settings, folder, pooling, random)
+                model = _load_model(transformers.AutoModel, settings, folder, pooling, random)
             except (OSError, ValueError, KeyError) as err:
                 if isinstance(err, UsageError):
                     raise
@@ -122,7 +122,7 @@ class Encoder:
         return cls(config, model.to(device).eval(), tokenizer, pooling)
 
     def save(self, path: Path | str) -> None:
-        """Write a Hugging Face folder from which `load`, or transformers itself, makes the same encoder."""
+        """Write a Hugging Face folder that `load`, and transformers itself, can read."""
         with storage.atomic_folder(path, overwrite=True) as folder, quiet():
             self.model.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
@@ -133,21 +133,21 @@ class Encoder:
 
     @property
     def form(self) -> str:
-        """What it was exported as, in a few words; empty for a transformers model."""
+        """The format that the encoder was exported to, in a few words; empty for a transformers model."""
         return ""
 
     def state(self) -> dict[str, Any]:
-        """Its weights by name."""
+        """The weights by name, which identify the encoder in fingerprints."""
         return {name: value.detach().float().cpu().numpy() for name, value in self.model.state_dict().items()}
 
     def to(self, device: torch.device | str) -> Self:
-        """Move the model."""
+        """Move the model to a device."""
         self.model.to(device)
         return self
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The device that holds the model."""
         return next(self.model.parameters()).device  # type: ignore[no-any-return]  # transformers count as Any
 
     # ------------------------------------------------------------------ texts to vectors
@@ -155,7 +155,7 @@ class Encoder:
     def tokenize(
         self, texts: Sequence[str], *, threads: int | None = None, on_event: OnEvent | None = None
     ) -> TokenStore:
-        """The tokens of texts, at most `config.max_length` of each."""
+        """The tokens of texts, at most `config.max_length` of each text."""
         return TokenStore.build(texts, self.tokenizer, self.config.max_length, threads=threads, on_event=on_event)
 
     def batch(
@@ -168,12 +168,12 @@ class Encoder:
         tokens
             (n_tokens,) integers, all texts one after the other.
         starts, lengths
-            (batch,) int64: where each text begins and how many tokens it has, at most `width`.
+            (batch,) int64: where each text begins, and its number of tokens, at most `width`.
         width
-            Tokens that each text is padded to.
+            Number of tokens that each text is padded to.
         """
         place = torch.arange(width, device=tokens.device)
-        if self.left:
+        if self.pads_left:
             place = place - width + lengths.unsqueeze(1)  # (batch, width), negative for padding
             real = place >= 0
         else:
@@ -187,7 +187,7 @@ class Encoder:
         return inputs
 
     def types_of(self, input_ids: torch.Tensor) -> torch.Tensor | None:
-        """The types of tokens, None where the model has no types."""
+        """The token types, None where the model has no types."""
         if self.token_types is None:
             return None
         types = torch.zeros_like(input_ids)
@@ -198,13 +198,13 @@ class Encoder:
     def forward(
         self, batch: Mapping[str, torch.Tensor], *, pooling: Pooling | None = None, model: Any = None
     ) -> torch.Tensor:
-        """(batch, hidden_size) float32 vectors of a batch; one without attention_mask has no padding.
+        """(batch, hidden_size) float32 vectors of a batch; a batch without attention_mask has no padding.
 
-        Another form of the model, such as a compiled one, may be given.
+        `model` replaces the encoder's own model, for example by a compiled one.
         """
         output = (self.model if model is None else model)(**batch, return_dict=True)
         kind = pooling or self.pooling
-        return pool(output, batch.get("attention_mask"), kind, left=self.left, last=self.cls_last)
+        return pool(output, batch.get("attention_mask"), kind, left=self.pads_left, last=self.cls_last)
 
     def embed(
         self,
@@ -216,20 +216,20 @@ class Encoder:
         precision: Precision = "auto",
         on_event: OnEvent | None = None,
     ) -> npt.NDArray[np.float32]:
-        """Vectors of texts as they are pooled, not scaled.
+        """Pooled vectors of texts, not scaled to length one.
 
         Parameters
         ----------
         texts
-            Texts, or what `tokenize` made of them.
+            Texts, or their tokens as `tokenize` returns them.
         pooling
             Another pooling than the encoder's own; "mean" is the paper's text embedding of labels.
         batch_tokens
-            About how many tokens are read at once, padding included.
+            Approximate number of tokens per batch, padding included.
         device
-            Where to compute; the model stays there. Where it is, if not given.
+            Device to compute on; the model stays there. If not given, the device that holds the model.
         precision
-            Of the model's matrix products: by default float32 on CPUs and bfloat16 on GPUs that have it.
+            Precision of the model's matrix products: by default float32 on CPUs and bfloat16 on GPUs that have it.
 
         Returns
         -------
@@ -272,8 +272,8 @@ class Encoder:
 # ---------------------------------------------------------------------- loading
 
 
-def _model(auto: Any, settings: Any, folder: Path, pooling: Pooling, random: bool) -> Any:
-    """The module, without a pooler that nobody asked for: its weights would never learn."""
+def _load_model(auto: Any, settings: Any, folder: Path, pooling: Pooling, random: bool) -> Any:
+    """Load the module, with a pooler only where the pooling uses one: the weights of others would never be trained."""
     kind = auto._model_mapping[type(settings)]
     kind = kind[0] if isinstance(kind, tuple) else kind
     options: dict[str, Any] = {}
@@ -303,7 +303,7 @@ def _first(*values: int | None) -> int:
 
 
 def _pieces(order: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    """The documents, in order, in pieces whose tokens fit the device at once."""
+    """Cut the documents, in this order, into pieces whose tokens fit the device at once."""
     piece = np.cumsum(lengths[order]) // TOKENS_PER_PIECE
     yield from np.split(order, np.flatnonzero(np.diff(piece)) + 1) if len(order) else ()
 

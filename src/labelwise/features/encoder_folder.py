@@ -1,4 +1,4 @@
-"""The folder of an encoder: what is written in it besides its weights, and what may be made of it without torch."""
+"""The folder of an encoder: its description, checksums and pooling, all read without torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Pooling = Literal["cls", "mean", "pooler"]
 
 
 class TextEncoder(Protocol):
-    """What turns texts into vectors: a transformers model (`Encoder`), or an exported one (`OnnxEncoder`)."""
+    """The interface of encoders: a transformers model (`Encoder`), or an exported one (`OnnxEncoder`)."""
 
     config: EncoderConfig
     tokenizer: Any
@@ -35,7 +35,7 @@ class TextEncoder(Protocol):
 
     @property
     def form(self) -> str:
-        """What it was exported as, in a few words; empty for a transformers model."""
+        """The format that the encoder was exported to, in a few words; empty for a transformers model."""
 
     def tokenize(
         self, texts: Sequence[str], *, threads: int | None = None, on_event: OnEvent | None = None
@@ -50,17 +50,17 @@ class TextEncoder(Protocol):
         device: Any = None,
         on_event: OnEvent | None = None,
     ) -> npt.NDArray[np.float32]:
-        """(n_docs, hidden_size) vectors of texts as they are pooled, not scaled."""
+        """(n_docs, hidden_size) pooled vectors of texts, not scaled to length one."""
 
     def state(self) -> dict[str, Any]:
-        """What tells its weights from others'."""
+        """Weights or checksums that identify the encoder in fingerprints."""
 
     def save(self, path: Path | str) -> None:
         """Write a folder that `load_encoder` reads."""
 
 
 def load_encoder(folder: Path) -> TextEncoder:
-    """The encoder of a folder, whatever its form; torch is imported only where it computes."""
+    """Load the encoder of a folder; torch is imported only for a transformers model."""
     if is_exported(folder):
         from labelwise.features.onnx_encoder import OnnxEncoder
 
@@ -71,7 +71,7 @@ def load_encoder(folder: Path) -> TextEncoder:
 
 
 def is_exported(folder: Path) -> bool:
-    """Whether `labelwise export` wrote a folder."""
+    """Whether a folder was written by `labelwise export`."""
     return (folder / DESCRIPTION).is_file() and "onnx" in storage.read_json(folder / DESCRIPTION)
 
 
@@ -90,7 +90,7 @@ def saved_config(folder: Path) -> EncoderConfig:
 
 
 def check_files(folder: Path) -> None:
-    """Compare sizes and checksums, where `save` wrote them."""
+    """Check the files of a folder against the sizes and checksums that `save` wrote, if there are any."""
     if (folder / DESCRIPTION).is_file():
         for name, expected in storage.read_json(folder / DESCRIPTION).get("files", {}).items():
             file = folder / name
@@ -105,7 +105,7 @@ def checksum(file: Path) -> dict[str, Any]:
 
 
 def find_pooling(config: EncoderConfig, folder: Path) -> Pooling:
-    """The pooling to use: the one that is set, or what the folder says."""
+    """The pooling to use: the configured one, or for "auto" the one that the folder names."""
     if config.pooling != "auto":
         return config.pooling
     if (folder / DESCRIPTION).is_file():
@@ -121,7 +121,7 @@ def find_pooling(config: EncoderConfig, folder: Path) -> Pooling:
 
 
 def _sentence_pooling(settings: Mapping[str, Any], file: Path) -> Pooling:
-    """What a Pooling module of sentence-transformers does."""
+    """The pooling of a Pooling module of sentence-transformers."""
     known: dict[str, Pooling] = {"cls": "cls", "mean": "mean", "cls_token": "cls", "mean_tokens": "mean"}
     modes = [
         key.removeprefix("pooling_mode_") for key, on in settings.items() if key.startswith("pooling_mode_") and on

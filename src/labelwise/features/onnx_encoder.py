@@ -24,15 +24,17 @@ from labelwise.types import OnEvent
 MODEL = "model.onnx"
 OUTPUT = "pooled"
 TOKENIZER = "tokenizer.json"
-# One core reads a piece alone: that is faster than several at one, and so few tokens stay in its cache.
+# Each piece is read by one core: that is faster than several cores on one piece, and its tokens fit the core's cache.
 TOKENS_PER_PIECE = 128
-# onnxruntime's one kernel for a sum and its layer norm takes six times as long as the two apart.
+# onnxruntime's joint kernel for a sum and its layer norm takes six times as long as two separate kernels.
 _SLOW = ["SkipLayerNormFusion"]
 
 
 class OnnxEncoder:
-    """Used like `Encoder`, but for training; the pooling lies in the file. With 8 bits, the numbers that a layer reads
-    are scaled by the largest of the piece, so that a vector depends a little on the texts that are read with it.
+    """An exported encoder, used like `Encoder` except for training; the pooling is part of the file.
+
+    With 8 bits, the inputs of a layer are scaled by the largest one in the piece, so that a vector depends a little on
+    the other texts of its piece.
     """
 
     trainable: ClassVar[bool] = False
@@ -44,7 +46,7 @@ class OnnxEncoder:
         try:
             self.hidden_size: int = exported["hidden_size"]
             self.pad_id: int = exported["pad_id"]
-            self.left: bool = exported["left"]
+            self.pads_left: bool = exported["left"]
             types, side = exported["token_types"], exported["truncation_side"]
         except KeyError as err:
             raise StorageError(f"{folder} was exported by an older labelwise; export the model again") from err
@@ -56,7 +58,7 @@ class OnnxEncoder:
 
     @classmethod
     def load(cls, config: EncoderConfig | Path) -> Self:
-        """The encoder of a folder that `labelwise export` wrote, found by a configuration or by its path."""
+        """Load the encoder of a folder that `labelwise export` wrote, by its configuration or path."""
         if isinstance(config, Path):
             config = saved_config(config)
         folder = find_encoder(config.name)
@@ -68,15 +70,15 @@ class OnnxEncoder:
 
     @property
     def form(self) -> str:
-        """What its weights are, in a few words."""
+        """The format that the encoder was exported to, in a few words."""
         return "ONNX, weights of 8 bits" if self.int8 else "ONNX"
 
     def state(self) -> dict[str, Any]:
-        """The checksums of its files."""
+        """The checksums of the files, which identify the encoder in fingerprints."""
         return self._checksums
 
     def save(self, path: Path | str) -> None:
-        """Copy the folder that it was read from."""
+        """Copy the folder that the encoder was read from."""
         if not (self.folder / MODEL).is_file():
             raise StorageError(f"{self.folder} is gone, so that the encoder cannot be copied; load the model again")
         with storage.atomic_folder(path, overwrite=True) as folder:
@@ -87,7 +89,7 @@ class OnnxEncoder:
     def tokenize(
         self, texts: Sequence[str], *, threads: int | None = None, on_event: OnEvent | None = None
     ) -> TokenStore:
-        """The tokens of texts, at most `config.max_length` of each."""
+        """The tokens of texts, at most `config.max_length` of each text."""
         return TokenStore.build(texts, self.tokenizer, self.config.max_length, threads=threads, on_event=on_event)
 
     def embed(
@@ -98,27 +100,28 @@ class OnnxEncoder:
         device: Any = None,
         on_event: OnEvent | None = None,
     ) -> npt.NDArray[np.float32]:
-        """Vectors of texts, as `Encoder.embed` gives them; it computes on the CPU, whatever the device."""
+        """Vectors of texts, like those of `Encoder.embed`, computed on the CPU whatever `device` says."""
         if pooling not in (None, self.pooling):
             raise UsageError(_other_pooling(self.folder, self.pooling, str(pooling)))
         store = texts if isinstance(texts, TokenStore) else self.tokenize(texts, on_event=on_event)
         lengths, threads = store.lengths, available_cores()
         order = np.argsort(-lengths, kind="stable")  # texts of one length need no padding
-        most = min(TOKENS_PER_PIECE, -(-int(lengths.sum()) // threads))
-        pieces = [order[begin:end] for begin, end, *_ in batches(lengths[order], most, True)]
+        n_tokens = min(TOKENS_PER_PIECE, -(-int(lengths.sum()) // threads))
+        pieces = [order[begin:end] for begin, end, *_ in batches(lengths[order], n_tokens, True)]
         E = np.empty((len(store), self.hidden_size), np.float32)
         with Task(on_event, "embeddings", total=len(store)) as task:
-            for rows, vectors in zip(pieces, map_in_order(partial(self._read, store), pieces, threads), strict=True):
+            embedded = map_in_order(partial(self._embed_rows, store), pieces, threads)
+            for rows, vectors in zip(pieces, embedded, strict=True):
                 E[rows] = vectors
                 task.advance(len(rows))
         return E
 
-    def _read(self, store: TokenStore, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """(n_rows, hidden_size) the vectors of some texts."""
+    def _embed_rows(self, store: TokenStore, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """(n_rows, hidden_size) the vectors of some texts, read in one batch."""
         piece = store.take(rows)
         width = max(int(piece.lengths.max()), 1)
         place = np.arange(width)
-        real = place >= width - piece.lengths[:, None] if self.left else place < piece.lengths[:, None]
+        real = place >= width - piece.lengths[:, None] if self.pads_left else place < piece.lengths[:, None]
         ids = np.full(real.shape, self.pad_id, np.int64)
         ids[real] = piece.tokens
         inputs = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
@@ -134,7 +137,7 @@ class OnnxEncoder:
 
 
 class Tokenizer:
-    """A tokenizer's own file, in the place of a transformers tokenizer."""
+    """A tokenizer file, with the parts of a transformers tokenizer's interface that `TokenStore.build` uses."""
 
     def __init__(self, file: Path, truncation_side: str) -> None:
         tokenizers = need("tokenizers", extra="exported", purpose="exported models")
@@ -149,7 +152,7 @@ class Tokenizer:
 
 
 def _open(file: Path) -> Any:
-    """A session of onnxruntime, in which a piece is read by one core."""
+    """Open a session of onnxruntime that uses one core per call."""
     runtime = need("onnxruntime", extra="exported", purpose="exported models")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -162,5 +165,5 @@ def _open(file: Path) -> Any:
         raise StorageError(f"{file} cannot be read by onnxruntime ({reason}); export the model again") from err
 
 
-def _other_pooling(folder: Path, own: str, asked: str) -> str:
-    return f"{folder} is an ONNX file with {own} pooling, not {asked}; use the encoder that it was made of"
+def _other_pooling(folder: Path, own: str, wanted: str) -> str:
+    return f"{folder} is an ONNX file with {own} pooling, not {wanted}; use the encoder that it was exported from"

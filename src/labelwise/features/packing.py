@@ -1,8 +1,8 @@
-"""Texts one after the other in a single row, without padding: all arithmetic of a batch goes into real tokens.
+"""Packed batches: texts one after the other in a single row, without padding, so that only real tokens are computed.
 
-A model that sends its attention through transformers' attention interface can be given a function of our own, which
-lets a token see its own text alone: flash attention over texts of any length on a GPU, a block mask elsewhere. Whether
-a model does so is found out by trying (`can_pack`), not by its name.
+A model that calls its attention through transformers' attention interface accepts another attention function. The one
+of this module lets a token attend to its own text alone: flash attention over texts of any length on a GPU, a block
+mask elsewhere. Whether a model can be packed is found out by trying (`make_packer`), not by its name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from labelwise.errors import need
-from labelwise.features.fused import Fused
+from labelwise.features.fused import FusedModel
 
 if TYPE_CHECKING:
     import torch
@@ -22,8 +22,9 @@ else:
     torch = need("torch", extra="neural", purpose="encoders")
 
 NAME = "labelwise-packed"
-# How far the embedding of a packed text may be from that of the text alone, by length, in 32 bits and in 16.
-MOST_ERROR, MOST_ERROR_16 = 1e-4, 5e-2
+# Largest distance between the embeddings of a packed text and of the text alone, relative to their length, in 32 and in
+# 16 bits.
+MAX_ERROR, MAX_ERROR_16 = 1e-4, 5e-2
 
 
 def packed_attention(
@@ -39,10 +40,10 @@ def packed_attention(
 ) -> tuple[torch.Tensor, None]:
     """Attention within texts; query, key and value are (1, heads, n_tokens, size of a head).
 
-    Attention itself has no dropout here: the kernel for texts of any length knows none.
+    There is no dropout on the attention: the kernel for texts of any length does not support it.
     """
     if cu_seq_lens_q is None or kwargs.get("sliding_window") is not None:
-        raise NotImplementedError("only whole texts that are told apart can attend to themselves")
+        raise NotImplementedError("packed attention needs the borders of the texts and no sliding window")
     if query.is_cuda:
         from torch.nn.attention.varlen import varlen_attn
 
@@ -58,15 +59,15 @@ def packed_attention(
 
 
 class Packer:
-    """Makes packed batches for an encoder and pools what comes out."""
+    """Makes packed batches for an encoder and pools the states of their texts."""
 
     def __init__(self, encoder: Encoder, first_position: int) -> None:
         self.encoder, self.first_position = encoder, first_position
         self._model: Any = encoder.model
 
     def compile(self) -> None:
-        """Have torch fuse what the model computes; the first batch of a shape then takes long."""
-        self._model = Fused(self.encoder.model, self.encoder.hidden_size)
+        """Compile the model; the first batch of each shape then takes long."""
+        self._model = FusedModel(self.encoder.model, self.encoder.hidden_size)
 
     def batch(
         self,
@@ -78,14 +79,14 @@ class Packer:
     ) -> dict[str, Any]:
         """The model's inputs: a row of `n_tokens` tokens.
 
-        Shapes depend on the sizes alone, and nothing waits for the device. What the texts leave free is filled with
-        texts of padding tokens, so that every number in a batch is finite.
+        Shapes depend on the sizes alone, and nothing waits for the device. The rest of the row is filled with texts of
+        padding tokens, so that every number in a batch is finite.
 
         Parameters
         ----------
         tokens : (n,) integers, all texts one after the other
-        starts, lengths : (batch,) int64; a text may have length 0, together they have at most `n_tokens`
-        longest : no text is longer than this
+        starts, lengths : (batch,) int64; a text may have length 0, and the lengths sum to at most `n_tokens`
+        longest : upper bound of the lengths
         """
         device = tokens.device
         n_texts, n_fill = len(starts), -(-n_tokens // longest)
@@ -111,7 +112,7 @@ class Packer:
         return inputs
 
     def attention(self) -> AbstractContextManager[None]:
-        """The model's attention is ours for a while."""
+        """Context in which the model uses packed attention."""
         return _attention(self.encoder.model.config)
 
     def forward(self, batch: dict[str, Any], n_texts: int) -> torch.Tensor:
@@ -131,11 +132,11 @@ class Packer:
 def make_packer(encoder: Encoder) -> Packer | None:
     """A packer, or None if the model cannot be packed.
 
-    Tried on a few tokens: two texts in one row must have the embeddings that they have alone.
+    Tested on a few tokens: two texts packed in one row must get the same embeddings as each text alone.
     """
     from transformers.modeling_utils import AttentionInterface
 
-    if encoder.pooling == "pooler" or encoder.left:
+    if encoder.pooling == "pooler" or encoder.pads_left:
         return None
     if encoder.device.type == "cuda":
         try:
@@ -157,7 +158,7 @@ def make_packer(encoder: Encoder) -> Packer | None:
     starts, lengths = torch.tensor([0, n + 1], device=device), torch.tensor([n, n - 1], device=device)
     places = getattr(model.config, "max_position_embeddings", None) or 0
     firsts = {0}
-    if encoder.pad_id + 1 + n <= places:  # RoBERTa counts from behind the padding's number
+    if encoder.pad_id + 1 + n <= places:  # RoBERTa's positions start after the id of the padding
         firsts.add(encoder.pad_id + 1)
     errors: dict[int, float] = {}
     model.eval()
@@ -169,19 +170,19 @@ def make_packer(encoder: Encoder) -> Packer | None:
                 together = packer.forward(packer.batch(tokens, starts, lengths, 2 * n + 3, n), 2)
                 errors[first] = float(((together - alone).norm(dim=1) / alone.norm(dim=1)).max())
     except (TypeError, ValueError, RuntimeError, AttributeError, LookupError, AssertionError, NotImplementedError):
-        return None  # it takes no such arguments, or does something else with them
+        return None  # the model does not take these arguments, or uses them in another way
     finally:
         AttentionInterface.register(NAME, packed_attention)
         model.train(training)
-    # Relative to their length: encoders made for cosines give embeddings of small numbers.
+    # Errors are relative to the length: encoders that are trained for cosines give embeddings of small numbers.
     first = min(errors, key=lambda first: errors[first])
-    most = MOST_ERROR if low == torch.float32 else MOST_ERROR_16
-    return Packer(encoder, first) if calls and errors[first] < most else None
+    limit = MAX_ERROR if low == torch.float32 else MAX_ERROR_16
+    return Packer(encoder, first) if calls and errors[first] < limit else None
 
 
 @contextmanager
 def _attention(config: Any) -> Iterator[None]:
-    """The model's attention is ours for a while."""
+    """Context in which the model uses packed attention; its own attention is restored afterwards."""
     before = config._attn_implementation
     config._attn_implementation_internal = NAME
     try:

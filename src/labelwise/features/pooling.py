@@ -1,4 +1,4 @@
-"""One vector per text out of one state per token."""
+"""Pooling: one vector per text from one state per token."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def pool(
     Parameters
     ----------
     output
-        What a transformers model returned; its `last_hidden_state` is (batch, width, hidden).
+        The output of a transformers model; its `last_hidden_state` is (batch, width, hidden).
     mask
-        (batch, width), 1 for real tokens; None if all of them are.
+        (batch, width), 1 for real tokens; None if there is no padding.
     kind
         The classification token's state, the mean over real tokens, or the model's own pooler.
     left
         Whether texts are padded on the left.
     last
-        Whether the classification token is a text's last one, as XLNet's is, and not its first.
+        Whether the classification token is the last token of a text, as in XLNet, and not the first.
     """
     if kind == "pooler":
         pooled: torch.Tensor | None = output.get("pooler_output")

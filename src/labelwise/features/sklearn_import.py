@@ -1,4 +1,4 @@
-"""Adopts fitted scikit-learn vectorisers, without importing scikit-learn."""
+"""Conversion of fitted scikit-learn vectorisers, without importing scikit-learn."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from labelwise.errors import UsageError
 from labelwise.features.blocks import Analyzer
 from labelwise.features.vocabulary import Vocabulary, join_letters
 
-# The patterns whose words are runs of word characters, with the shortest word each one finds.
+# The patterns whose words are runs of word characters, with the shortest word that each pattern finds.
 _PATTERNS = {r"(?u)\b\w\w+\b": 2, r"\b\w\w+\b": 2, r"(?u)\b\w+\b": 1, r"\b\w+\b": 1, r"(?u)\w+": 1, r"\w+": 1}
 
 
@@ -41,7 +41,7 @@ def translate(vectorizer: Any) -> tuple[TfidfConfig, Vocabulary, npt.NDArray[np.
 
 
 def _shortest_word(vectorizer: Any) -> int:
-    """The shortest word that the vectoriser keeps; refuses what has no counterpart here."""
+    """The shortest word that the vectoriser keeps; settings without a counterpart in labelwise are refused."""
     odd = [name for name in ("tokenizer", "preprocessor", "strip_accents") if getattr(vectorizer, name) is not None]
     if vectorizer.binary:
         odd.append("binary")

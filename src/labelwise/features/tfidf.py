@@ -26,8 +26,8 @@ _INT32_MAX = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """What is kept of a counted block between the two halves of `fit_transform`."""
+class _StoredBlock:
+    """The counts of a block, stored between the two halves of `fit_transform`."""
 
     block: CountedBlock
     numbers: npt.NDArray[np.int32]
@@ -40,8 +40,8 @@ class Tfidf:
     The values are those of scikit-learn's TfidfVectorizer with the same settings; columns are the terms in
     alphabetical order. A fitted object may be used from any number of threads.
 
-    With `opening` the first words of a text count again, as terms that are written with a ^ before them: "^cat" is a
-    cat that a text begins with, "cat" one anywhere.
+    With `opening` the first words of a text count a second time, as terms with the prefix ^: "^cat" is the word cat
+    at the beginning of a text, "cat" the word anywhere.
 
     >>> X = Tfidf(TfidfConfig(ngram_range=(1, 2), min_df=2)).fit_transform(texts)   # (n_docs, n_features)
     """
@@ -56,7 +56,7 @@ class Tfidf:
     # ------------------------------------------------------------------ fitting
 
     def fit(self, texts: Iterable[str], *, on_event: OnEvent | None = None) -> Self:
-        """Learn the terms and their weights; the texts are read once and not kept."""
+        """Learn the terms and their weights; the texts are read once and not stored."""
         self._fit(texts, keep=False, on_event=on_event)
         return self
 
@@ -74,37 +74,37 @@ class Tfidf:
         indices = np.empty(starts[-1], np.int32)
         data = np.empty(starts[-1], np.float32)
         waiting = dict(enumerate(kept))
-        kept.clear()  # so that the counts of a block are let go as soon as its rows stand
+        kept.clear()  # so that the counts of a block are freed as soon as its rows are written
 
-        def lay_out(at: int) -> npt.NDArray[np.int64]:
+        def write_rows(at: int) -> npt.NDArray[np.int64]:
             part, here = waiting.pop(at), slice(starts[at], starts[at + 1])
             indptr = self._rows(part.block, columns[part.numbers], indices[here], data[here])
             indptr += starts[at]
             return indptr[1:]
 
-        ends = list(map_in_order(lay_out, range(len(sizes)), self.threads))
+        ends = list(map_in_order(write_rows, range(len(sizes)), self.threads))
         return self._matrix(data, indices, np.concatenate([np.zeros(1, np.int64), *ends]), n_docs)
 
     def _fit(
         self, texts: Iterable[str], *, keep: bool, on_event: OnEvent | None
-    ) -> tuple[list[_Kept], npt.NDArray[np.int64]]:
-        """Count all texts. Returns the counts, if kept, and the column of each number (-1: dropped)."""
+    ) -> tuple[list[_StoredBlock], npt.NDArray[np.int64]]:
+        """Count all texts. Returns the counts, if `keep`, and the column of each term number (-1: dropped)."""
         config = self.config.validated()
         analyzer, builder = Analyzer(config), VocabularyBuilder()
-        kept: list[_Kept] = []
-        shelf = SlabAllocator()
+        kept: list[_StoredBlock] = []
+        slabs = SlabAllocator()
         n_docs = 0
         with Task(on_event, "tf-idf") as task:
             for block in map_in_order(analyzer.count, text_blocks(_checked_texts(texts)), self.threads):
                 n_terms = builder.n_terms
                 numbers = builder.number(block.hashes)
-                builder.spell(*analyzer.spell(block, numbers >= n_terms))
+                builder.store_letters(*analyzer.spell(block, numbers >= n_terms))
                 builder.n_docs[numbers] += np.bincount(block.term, minlength=len(numbers))
                 if config.max_features is not None:
                     occurrences = np.bincount(block.term, weights=block.count, minlength=len(numbers))
                     builder.n_occurrences[numbers] += occurrences.astype(np.int64)
                 if keep:
-                    kept.append(_Kept(block.packed(shelf), shelf.put(numbers, np.int32)))
+                    kept.append(_StoredBlock(block.packed(slabs), slabs.copy(numbers, np.int32)))
                 n_docs += len(block.indptr) - 1
                 task.advance(len(block.indptr) - 1)
         if not builder.n_terms:
@@ -119,25 +119,25 @@ class Tfidf:
             smooth = int(config.smooth_idf)
             shares = (n_docs + smooth) / (builder.n_docs[numbers] + smooth)
             idf = (np.log(shares) + 1).astype(np.float32)
-        self._learnt(builder.finish(numbers), idf)
+        self._set_fitted(builder.finish(numbers), idf)
         return kept, columns
 
-    def _learnt(self, vocabulary: Vocabulary, idf: npt.NDArray[np.float32]) -> None:
-        """Take over what was learnt from the training texts."""
+    def _set_fitted(self, vocabulary: Vocabulary, idf: npt.NDArray[np.float32]) -> None:
+        """Set the fitted state."""
         self.vocabulary_, self.idf_, self._analyzer = vocabulary, idf, Analyzer(self.config)
-        self._opening = np.empty(0, np.bool_)  # (n_features,) the terms of openings, if any are counted
+        self._opening = np.empty(0, np.bool_)  # (n_features,) the terms of openings, if openings are counted
         if self.config.opening:
             self._opening = vocabulary.beginning_with(OPENING)
 
     # ------------------------------------------------------------------ using
 
     def transform(self, texts: Iterable[str], *, threads: int | None = None, on_event: OnEvent | None = None) -> Csr:
-        """Features of texts over the fitted terms; unknown terms are passed over.
+        """Features of texts over the fitted terms; unknown terms are ignored.
 
         Parameters
         ----------
         threads
-            Threads to use; if not given, as many as the constructor was given.
+            Threads to use; if not given, the number that the constructor was given.
 
         Returns
         -------
@@ -171,7 +171,7 @@ class Tfidf:
         return self._matrix(data, indices, indptr, len(indptr) - 1)
 
     def feature_names(self) -> list[str]:
-        """(n_features,) the term of every column."""
+        """(n_features,) the term of each column."""
         return self._fitted().terms()
 
     @property
@@ -217,10 +217,10 @@ class Tfidf:
         X.has_sorted_indices = X.has_canonical_format = True
         return X
 
-    # ------------------------------------------------------------------ keeping
+    # ------------------------------------------------------------------ saving and loading
 
     def save(self, path: Path | str) -> None:
-        """Write a folder from which `load` makes the same object."""
+        """Write a folder that `load` reads."""
         vocabulary = self._fitted()
         arrays: dict[str, npt.NDArray[Any]] = {
             "letters": vocabulary.letters,
@@ -238,17 +238,17 @@ class Tfidf:
         self = cls(storage.restore(TfidfConfig, saved.config, path))
         arrays = saved.arrays
         words = Vocabulary(arrays["letters"], arrays["offsets"], arrays["keys"], arrays["values"])
-        self._learnt(words, arrays["idf"])
+        self._set_fitted(words, arrays["idf"])
         return self
 
     @classmethod
     def from_sklearn(cls, vectorizer: Any, *, threads: int | None = None) -> Self:
-        """A fast twin of a fitted scikit-learn CountVectorizer or TfidfVectorizer, columns in its order."""
+        """A `Tfidf` with the terms of a fitted scikit-learn CountVectorizer or TfidfVectorizer, in its column order."""
         from labelwise.features.sklearn_import import translate
 
         config, vocabulary, idf = translate(vectorizer)
         self = cls(config, threads=threads)
-        self._learnt(vocabulary, idf)
+        self._set_fitted(vocabulary, idf)
         return self
 
 

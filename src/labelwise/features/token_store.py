@@ -1,4 +1,4 @@
-"""Texts as token numbers, tokenised once and kept as one flat array."""
+"""The token ids of texts, tokenised once and stored as one flat array."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from labelwise.events import Task
 from labelwise.types import Ints, OnEvent
 
 TEXTS_PER_BATCH = 4096
-# More than the tokens of natural text have on average. Where that was too few the text is read again, in full.
+# More characters than a token of natural text has on average. A text that was cut too short is read again, in full.
 CHARACTERS_PER_TOKEN = 8
 
 _SPACE = re.compile(r"\s")
@@ -45,7 +45,7 @@ class TokenStore:
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """(n_docs,) tokens of each text."""
+        """(n_docs,) number of tokens of each text."""
         return np.diff(self.indptr)
 
     def take(self, rows: Ints) -> TokenStore:
@@ -58,7 +58,7 @@ class TokenStore:
         shift = np.repeat(self.indptr[:-1][rows] - indptr[:-1], lengths)
         return TokenStore(self.tokens[np.arange(indptr[-1]) + shift], indptr)
 
-    # ------------------------------------------------------------------ making
+    # ------------------------------------------------------------------ tokenising
 
     @classmethod
     def build(
@@ -75,7 +75,7 @@ class TokenStore:
         Parameters
         ----------
         max_length
-            Most tokens of a text, special tokens included; they stay when the text is cut.
+            Most tokens of a text, special tokens included; special tokens are kept when the text is cut.
         threads
             1 to use a single thread; otherwise the tokenizer's own pool of threads. The result is the same.
         """
@@ -97,7 +97,7 @@ class TokenStore:
         indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.array(lengths, np.int64))))
         return cls(np.concatenate(parts), indptr)
 
-    # ------------------------------------------------------------------ keeping
+    # ------------------------------------------------------------------ saving and loading
 
     def save(self, path: Path | str) -> None:
         """Write a folder that `load` reads."""
@@ -111,11 +111,11 @@ class TokenStore:
 
 
 def batches(lengths: npt.NDArray[np.int64], batch_tokens: int, exact: bool) -> Iterator[tuple[int, int, int, bool]]:
-    """Begin, end, width of batches of descending lengths, and whether all their texts are exactly as long."""
+    """Begin, end and width of batches of texts of descending lengths, and whether no text of the batch is padded."""
     begin = 0
     while begin < len(lengths):
         longest = int(lengths[begin])
-        width = max(longest, 1) if exact else -(-max(longest, 1) // 8) * 8  # tensor cores like eights
+        width = max(longest, 1) if exact else -(-max(longest, 1) // 8) * 8  # tensor cores need multiples of 8
         end = min(begin + max(1, batch_tokens // width), len(lengths))
         yield begin, end, width, bool(lengths[end - 1] == width)
         begin = end
@@ -132,7 +132,7 @@ def _tokenise(texts: list[str], tokenizer: Any, max_length: int) -> list[list[in
     limit = max_length * CHARACTERS_PER_TOKEN
     ends = [_end(text, limit) for text in texts]
     rows = _encode([text[:end] for text, end in zip(texts, ends, strict=True)], tokenizer, max_length)
-    # A cut text that filled all places would not have had others uncut: words do not change those before them.
+    # A cut text that fills all places is correct: words do not change the tokens before them.
     poor = [at for at, row in enumerate(rows) if ends[at] < len(texts[at]) and len(row) < max_length]
     for at, row in zip(poor, _encode([texts[at] for at in poor], tokenizer, max_length), strict=True):
         rows[at] = row
@@ -140,13 +140,13 @@ def _tokenise(texts: list[str], tokenizer: Any, max_length: int) -> list[list[in
 
 
 def _end(text: str, limit: int) -> int:
-    """Where to cut a text: at the first space after so many characters."""
+    """Where to cut a text: at the first space after `limit` characters."""
     space = _SPACE.search(text, limit) if len(text) > limit else None
     return space.start() if space else len(text)
 
 
 def _encode(texts: list[str], tokenizer: Any, max_length: int) -> list[list[int]]:
-    # Lone surrogates cannot become UTF-8, which is all that the tokenizer takes.
+    # Lone surrogates cannot be encoded as UTF-8, which the tokenizer needs.
     texts = [text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8") for text in texts]
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:  # one of the few that are written in Python
@@ -159,7 +159,7 @@ def _encode(texts: list[str], tokenizer: Any, max_length: int) -> list[list[int]
 
 @contextmanager
 def _threads(threads: int | None) -> Iterator[None]:
-    """Lets the tokenizers library use its pool of threads, or not: it can only be told by the environment."""
+    """Context that switches the thread pool of the tokenizers library, which only reads the environment."""
     name = "TOKENIZERS_PARALLELISM"
     given = os.environ.get(name)
     if threads == 1:

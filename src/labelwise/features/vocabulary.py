@@ -16,7 +16,7 @@ _SMALLEST_TABLE = 1024
 class Vocabulary:
     """Distinct terms, numbered from zero.
 
-    The terms' UTF-8 bytes lie one after the other in `letters`, term `i` in `letters[offsets[i]:offsets[i + 1]]`.
+    The UTF-8 bytes of all terms are stored in `letters`, those of term `i` in `letters[offsets[i]:offsets[i + 1]]`.
     `keys` and `values` are an open-addressing hash table of at most half its capacity.
     """
 
@@ -44,7 +44,7 @@ class Vocabulary:
         return len(self.offsets) - 1
 
     def term(self, number: int) -> str:
-        """How term `number` is written."""
+        """The term of this number, as text."""
         return bytes(self.letters[self.offsets[number] : self.offsets[number + 1]]).decode("utf-8", "surrogatepass")
 
     def terms(self) -> list[str]:
@@ -75,7 +75,7 @@ class VocabularyBuilder:
         self.n_terms = 0
 
     def number(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """Numbers for these distinct terms; new ones follow the old, and `spell` must be called for them next."""
+        """Number distinct terms; new terms get the next numbers, and `store_letters` must follow for them."""
         if 2 * (self.n_terms + len(hashes)) > len(self.keys):
             self.keys, self.values = _empty_table(2 * (self.n_terms + len(hashes)))
             add_terms(self.hashes[: self.n_terms], 0, self.keys, self.values)
@@ -91,8 +91,8 @@ class VocabularyBuilder:
         self.n_terms = n_terms
         return numbers
 
-    def spell(self, letters: npt.NDArray[np.uint8], sizes: npt.NDArray[np.int64]) -> None:
-        """Tell how the new terms of the last `number` are written."""
+    def store_letters(self, letters: npt.NDArray[np.uint8], sizes: npt.NDArray[np.int64]) -> None:
+        """Store the letters of the new terms of the last `number`."""
         self._letters.append(letters)
         self._sizes.append(sizes)
 
@@ -130,11 +130,11 @@ def _begins(letters: npt.NDArray[np.uint8], starts: Ints, letter: str) -> npt.ND
 def alphabetical_order(letters: npt.NDArray[np.uint8], starts: Ints, ends: Ints) -> npt.NDArray[np.int64]:
     """The order that sorts terms by their bytes, which for UTF-8 is the order of code points.
 
-    Sorts by eight bytes at a time and goes on only with the terms that are still tied.
+    Terms are sorted by eight bytes at a time; only terms that are still tied are sorted further.
     """
     order = np.arange(len(starts))
-    tied = order.copy()  # places in `order` that are not settled yet
-    group = np.zeros(len(starts), np.int64)  # the terms at these places that are still equal
+    tied = order.copy()  # places in `order` that are not decided yet
+    group = np.zeros(len(starts), np.int64)  # the group of equal terms that each of these places belongs to
     skip = 0
     while len(tied):
         terms = order[tied]

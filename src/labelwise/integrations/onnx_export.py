@@ -113,7 +113,7 @@ def _export_encoder(source: Path, folder: Path, int8: bool) -> None:
         "opset": OPSET,
         "hidden_size": encoder.hidden_size,
         "pad_id": encoder.pad_id,
-        "left": encoder.left,
+        "left": encoder.pads_left,
         "token_types": encoder.token_types,
         "truncation_side": encoder.tokenizer.truncation_side,
     }
@@ -155,7 +155,7 @@ def _write(encoder: Any, file: Path) -> None:
             return vectors
 
     mask = torch.ones((3, 7), dtype=torch.long)
-    mask[1, slice(2) if encoder.left else slice(5, None)] = 0
+    mask[1, slice(2) if encoder.pads_left else slice(5, None)] = 0
     ids = torch.where(mask.bool(), len(encoder.tokenizer) - 1, encoder.pad_id)
     inputs = (ids, mask, torch.zeros_like(ids))[: len(names)]
     dynamic = dict.fromkeys((0, 1), torch.export.Dim.DYNAMIC)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from labelwise.errors import DataError
 from labelwise.features.encoder import Encoder
-from labelwise.features.fused import Fused
+from labelwise.features.fused import FusedModel
 from labelwise.features.packing import Packer
 from labelwise.features.token_store import TokenStore
 from labelwise.match.training.batches import Shape
@@ -45,7 +45,7 @@ class DeviceData:
         if M is not None and M.shape[0] != len(store):
             raise DataError(f"there are {len(store)} texts but {M.shape[0]} rows of clusters; they must match")
         self.encoder, self.packer, self.device = encoder, packer, device
-        self.fused: Fused | None = None
+        self.fused: FusedModel | None = None
         """The compiled model, for padded batches that have no padding."""
         self.lengths: npt.NDArray[Any] = np.asarray(store.lengths)
         self.longest = int(self.lengths.max(initial=1))
@@ -76,7 +76,7 @@ class DeviceData:
         if self.packer is not None:
             self.packer.compile()
         elif np.mean(self.lengths == self.longest) > 0.5:
-            self.fused = Fused(self.encoder.model, self.encoder.hidden_size)
+            self.fused = FusedModel(self.encoder.model, self.encoder.hidden_size)
 
     def sample(self, rows: Tensor, most: int) -> Sample | None:
         """The clusters that a step scores; None if all of them."""
