@@ -63,7 +63,7 @@ def test_any_shape(problem, bins, equal_mass):
     kept = [{label: score for label, score in row.items() if 0 <= score <= 1} for row in scores]
     pairs = [(score, label in true) for true, row in zip(truth, kept, strict=True) for label, score in row.items()]
     if sum(map(len, kept)) < Y_pred.nnz:
-        with pytest.raises(DataError, match="no probability"):
+        with pytest.raises(DataError, match="not a probability"):
             calibration_error(Y, Y_pred, bins=bins, equal_mass=equal_mass)
         return
     probability, right, count = reliability_curve(Y, Y_pred, bins, equal_mass=equal_mass)
@@ -98,7 +98,7 @@ def test_bad_input_is_named():
     Y, Y_pred = hand_worked()
     with pytest.raises(UsageError, match="bins is 0"):
         calibration_error(Y, Y_pred, bins=0)
-    with pytest.raises(DataError, match=r"the score 2, which is no probability; .*Calibrator\.fit"):
+    with pytest.raises(DataError, match=r"the score 2, which is not a probability; .*Calibrator\.fit"):
         calibration_error(Y, Y_pred * 2)
     with pytest.raises(DataError, match=r"the score -0\.5"):
         calibration_error(Y, Y_pred * -0.5)

@@ -105,7 +105,7 @@ def test_p_values_are_uniform_for_exchangeable_systems():
 def test_incomparable_evaluations_are_reported(evaluations):
     with pytest.raises(DataError, match="different truths"):
         compare(evaluations[0], evaluate(*hand_worked(), bootstrap=0))
-    with pytest.raises(UsageError, match="'coverage@1' cannot be compared; what can: P@1"):
+    with pytest.raises(UsageError, match="'coverage@1' cannot be compared; these metrics can: P@1"):
         compare(*evaluations, metrics=["coverage@1"])
     with pytest.raises(UsageError, match="resamples is 0"):
         compare(*evaluations, resamples=0)

@@ -52,7 +52,7 @@ def test_what_cannot_be_drawn(tmp_path):
         plot_reliability(Y, Y_pred, tmp_path / "a.pdf", title="toy")
     with pytest.raises(UsageError, match="nothing is predicted"):
         plot_reliability(Y, sp.csr_array(Y.shape), tmp_path / "a.png", title="toy")
-    with pytest.raises(DataError, match="no probability"):
+    with pytest.raises(DataError, match="not a probability"):
         plot_reliability(Y, Y_pred * 3, tmp_path / "a.png", title="toy")
 
 

@@ -1,4 +1,4 @@
-"""Stage one: what each label looks like (`embed`), and the tree of clusters above the labels (`cluster`, `tree`)."""
+"""The label tree: label embeddings (`label_embedding`), and the tree of clusters above the labels (`build`, `tree`)."""
 
 from labelwise.index.build import build_tree, choose_n_clusters
 from labelwise.index.label_embedding import embed_labels

@@ -1,4 +1,4 @@
-"""Clusters of equal size: hierarchical balanced 2-means, and a last exchange among neighbours."""
+"""Clusters of equal size: hierarchical balanced 2-means, and a final exchange among neighbouring clusters."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ Node: TypeAlias = tuple[Ints, int, int]
 """Members, first leaf, number of leaves."""
 
 FAMILY = 16
+"""Most clusters of a family: neighbouring clusters that exchange labels."""
 
 
 def balanced_clusters(
@@ -30,10 +31,10 @@ def balanced_clusters(
     seed: int = 0,
     on_event: OnEvent | None = None,
 ) -> npt.NDArray[np.int32]:
-    """(n_rows,) a cluster for each row; sizes differ by at most one, and neighbours in number are alike.
+    """(n_rows,) the cluster of each row; sizes differ by at most one, and clusters with close numbers are similar.
 
-    While a level has fewer nodes than there are threads they share the work on each node; after that each node is
-    one thread's.
+    While a level has fewer nodes than there are threads, the threads share the work on each node; below that, each
+    node is the work of one thread.
     """
     clusters = np.zeros(len(rows), np.int32)
     pool, n_threads = threads
@@ -66,9 +67,9 @@ def balanced_clusters(
 
 
 def shares(n_members: int, n_leaves: int) -> tuple[int, int]:
-    """What the left half of a node gets: members, and leaves.
+    """Number of members and of leaves in the left half of a node.
 
-    Half of the leaves, and of the members so many that all leaves can end up with ⌊n/k⌋ or ⌈n/k⌉.
+    The left half has half of the leaves, and the number of members with which every leaf can get ⌊n/k⌋ or ⌈n/k⌉.
     """
     half = n_leaves // 2
     size, n_larger = divmod(n_members, n_leaves)
@@ -76,13 +77,13 @@ def shares(n_members: int, n_leaves: int) -> tuple[int, int]:
 
 
 def _exchange_in_families(
-    rows: Rows, clusters: npt.NDArray[np.int32], n_clusters: int, most: int, pool: ThreadPoolExecutor
+    rows: Rows, clusters: npt.NDArray[np.int32], n_clusters: int, max_members: int, pool: ThreadPoolExecutor
 ) -> None:
-    """Let neighbouring clusters, those below one node some levels up, exchange labels where both gain; in place.
+    """Exchange labels between neighbouring clusters where both clusters gain, in place.
 
-    Halving decides early and never looks back: a label that ended on the wrong side of a cut cannot reach the cluster
-    it fits best. Here labels are scored against all clusters of their family at once. Sizes stay as they are, and the
-    sum of cosines to the centres never falls.
+    Neighbouring clusters, a family, are those below one node some levels up. Halving decides early and for good: a
+    label on the wrong side of a cut cannot reach the cluster that it fits best. Here labels are scored against all
+    clusters of their family at once. Sizes do not change, and the sum of cosines to the centres never falls.
     """
     families = [(0, n_clusters)]
     while max(n_leaves for _, n_leaves in families) > FAMILY:
@@ -93,7 +94,7 @@ def _exchange_in_families(
 
     def work(family: tuple[int, int], members: Ints) -> None:
         first, n_leaves = family
-        if n_leaves < 2 or not n_leaves < len(members) <= most:
+        if n_leaves < 2 or not n_leaves < len(members) <= max_members:
             return
         inside, own = rows.compact(members), clusters[members] - np.int32(first)
         exchange(inside.score_all(inside.centres(own, n_leaves)), own)

@@ -1,4 +1,4 @@
-"""A node of labels into two halves of given sizes: balanced spherical 2-means."""
+"""Balanced spherical 2-means: cuts a node of labels into two halves of given sizes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from labelwise.config import IndexConfig
 from labelwise.index.rows import Rows, Spread, Vector
 from labelwise.kernels.cluster import aim, halve
 
-# A start is the best of some trials on a share of the members. More trials, larger shares and more power steps cost
-# more than they gain (sum of cosines on eurlex57k, usbills-4k, debdeps-15k; benchmarks/cluster.py).
+# The starting direction is the best of some trials on a share of the members. More trials, larger shares and more power
+# steps cost more than they gain (sum of cosines on eurlex57k, usbills-4k, debdeps-15k; benchmarks/cluster.py).
 TRIALS = 4
 SHARE = 1 / 8
 LEAST = 32
@@ -25,15 +25,15 @@ def bisect(
     Parameters
     ----------
     rows
-        Members of the node, of length one.
+        Members of the node, rows of length one.
     n_left
         Size of the left half.
     config
-        `iterations` and `sample` count here.
+        `iterations` and `sample` are used.
     rng
-        The node's own.
+        The random generator of the node.
     spread
-        `map`, or a pool's, to share the work among threads.
+        `map`, or the `map` of a pool, to share the work among threads.
 
     Returns
     -------
@@ -44,21 +44,23 @@ def bisect(
     if not 0 < n_left < n_rows:
         return np.full(n_rows, n_left == n_rows)
     if rows.small and n_rows <= config.sample:
-        return _at_once(rows, n_left, config.iterations, rng)
+        return _bisect_small(rows, n_left, config.iterations, rng)
     drawn, n_drawn_left = _draw(rows, n_left, config.sample, rng)
-    direction = _start(drawn, n_drawn_left, rng, spread)
+    direction = _starting_direction(drawn, n_drawn_left, rng, spread)
     left, direction, _ = _two_means(drawn, n_drawn_left, direction, config.iterations, spread)
     return left if len(drawn) == n_rows else _cut(rows.score(direction, spread), n_left)
 
 
-def _at_once(rows: Rows, n_left: int, iterations: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """The same for a small node, in one kernel."""
+def _bisect_small(rows: Rows, n_left: int, iterations: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    """Choose the members of the left half of a small node, by one kernel."""
     n_rows = len(rows)
     n_share = min(max(round(SHARE * n_rows), LEAST), n_rows)
     share = np.sort(rng.choice(n_rows, n_share, replace=False)) if n_share < n_rows else np.arange(n_rows)
     pairs = rng.integers(n_share, size=(TRIALS, 2))
-    pairs[:, 1] = (pairs[:, 0] + 1 + pairs[:, 1] % (n_share - 1)) % n_share  # never the same twice
-    arrays = (share, share, *rows.arrays) if len(rows.arrays) == 1 else rows.arrays  # dense: two that are not read
+    pairs[:, 1] = (pairs[:, 0] + 1 + pairs[:, 1] % (n_share - 1)) % n_share  # two different members
+    arrays = (
+        (share, share, *rows.arrays) if len(rows.arrays) == 1 else rows.arrays
+    )  # dense rows: the first two arrays are not read
     left: npt.NDArray[np.bool_] = halve(
         *arrays, rows.width, n_left, share, pairs, np.array([TRIAL_ITERATIONS, iterations])
     )
@@ -68,11 +70,11 @@ def _at_once(rows: Rows, n_left: int, iterations: int, rng: np.random.Generator)
 def _two_means(
     rows: Rows, n_left: int, direction: Vector, iterations: int, spread: Spread
 ) -> tuple[npt.NDArray[np.bool_], Vector, float]:
-    """The left half, the difference of its centre and the other's, and the sum of cosines to the centres.
+    """The left half, the difference of the two centres, and the sum of cosines to the centres.
 
-    Members are ordered by their product with the difference of the two centres and cut after `n_left`. As the sum of
-    all members does not change, one centre tells the other; and as fewer and fewer members change sides, the centre
-    is corrected by those alone.
+    Members are ordered by their product with the difference of the two centres and cut after `n_left`. The sum of all
+    members is constant, so the left centre determines the right one; and as fewer and fewer members change sides, the
+    centre is updated by these members alone.
     """
     total = rows.sum(np.ones(len(rows), np.float32), spread)
     left = np.zeros(len(rows), bool)
@@ -90,8 +92,8 @@ def _two_means(
     return left, direction, objective
 
 
-def _start(rows: Rows, n_left: int, rng: np.random.Generator, spread: Spread) -> Vector:
-    """The direction that gave the best halves of a share of the members."""
+def _starting_direction(rows: Rows, n_left: int, rng: np.random.Generator, spread: Spread) -> Vector:
+    """The direction that gives the best halves of a share of the members, among some trials."""
     share, n_share_left = _draw(rows, n_left, max(round(SHARE * len(rows)), LEAST), rng)
     trials = [
         _two_means(share, n_share_left, _difference(share, rng, spread), TRIAL_ITERATIONS, spread)
@@ -101,10 +103,10 @@ def _start(rows: Rows, n_left: int, rng: np.random.Generator, spread: Spread) ->
 
 
 def _difference(rows: Rows, rng: np.random.Generator, spread: Spread) -> Vector:
-    """The difference of two members, turned by one power step towards that in which all members differ most.
+    """The difference of two random members, after one power step towards the direction of largest variance.
 
-    The best halves are those whose sums differ most: with weights in place of the two signs, and without the sizes,
-    that is the first principal component's own problem.
+    The best halves are those whose sums differ most: with real weights in place of the two signs, and without the
+    sizes, this is the problem that the first principal component solves.
     """
     weights = np.zeros(len(rows), np.float32)
     weights[rng.choice(len(rows), 2, replace=False)] = 1, -1
@@ -113,7 +115,7 @@ def _difference(rows: Rows, rng: np.random.Generator, spread: Spread) -> Vector:
 
 
 def _draw(rows: Rows, n_left: int, n_wanted: int, rng: np.random.Generator) -> tuple[Rows, int]:
-    """Some of the rows, drawn by lot, and how many of them belong to the left; all where no more are wanted."""
+    """A random sample of `n_wanted` rows (all rows if there are no more), and the size of its left half."""
     n_rows = len(rows)
     if n_rows <= n_wanted:
         return rows, n_left
@@ -122,7 +124,7 @@ def _draw(rows: Rows, n_left: int, n_wanted: int, rng: np.random.Generator) -> t
 
 
 def _cut(scores: Vector, n_left: int) -> npt.NDArray[np.bool_]:
-    """The `n_left` highest scores; of equal ones the first."""
+    """Mask of the `n_left` highest scores; of equal scores the first."""
     threshold = np.partition(scores, len(scores) - n_left)[len(scores) - n_left]
     left: npt.NDArray[np.bool_] = scores > threshold
     ties = np.flatnonzero(scores == threshold)

@@ -1,4 +1,4 @@
-"""Labels that look alike into the same cluster: the tree above the labels."""
+"""Builds the label tree: labels with similar embeddings share a cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from labelwise.index.tree import Tree
 from labelwise.types import Csr, Ints, OnEvent
 
 FLAT_UP_TO = 64
+"""Up to this number of clusters the tree has one flat level, unless `branching` is set."""
 BRANCHING = 16
+"""Most children of a node above more clusters than that."""
 
 
 def build_tree(
@@ -31,21 +33,22 @@ def build_tree(
     threads: int | None = None,
     on_event: OnEvent | None = None,
 ) -> Tree:
-    """The tree above the labels.
+    """Build the tree above the labels.
 
     Parameters
     ----------
     Z
-        (n_labels, n_features) label embeddings, sparse or dense, as `embed_labels` makes them: rows of length one.
-        Rows of zeros (labels of which nothing is known) have no say and are spread evenly over the clusters.
+        (n_labels, n_features) label embeddings, sparse or dense: rows of length one, as `embed_labels` returns them.
+        Rows of zeros (labels of which nothing is known) do not affect the others and are spread evenly over the
+        clusters.
     config
         See `IndexConfig`.
     seed
-        Random seed; each node of the tree derives its own from it.
+        Random seed, from which each node of the tree derives its own.
     threads
-        Threads to use; all cores if not given. The tree does not depend on it.
+        Threads to use; all cores if not given. The tree does not depend on their number.
     on_event
-        Hears of progress.
+        Called with progress events.
 
     Returns
     -------
@@ -89,7 +92,7 @@ def choose_n_clusters(n_labels: int, max_leaf: int = 100) -> int:
 
 
 def _fill_up(clusters: npt.NDArray[np.int32], n_clusters: int, n_more: int) -> npt.NDArray[np.int32]:
-    """(n_more,) clusters for further labels, the smallest ones first, so that sizes still differ by one at most."""
+    """(n_more,) clusters for further labels, the smallest clusters first, so that sizes differ by at most one."""
     order = np.argsort(np.bincount(clusters, minlength=n_clusters), kind="stable")
     return order[np.arange(n_more) % n_clusters].astype(np.int32)
 
@@ -114,7 +117,7 @@ def _rows(Z: Any) -> Rows:
         raise DataError(f"Z must be a matrix with a row for every label, not of shape {Z.shape}")
     rows = Rows.of(Z)
     if not np.isfinite(rows.arrays[-1]).all():
-        raise DataError("Z holds NaN or infinity; make the label embeddings with embed_labels")
+        raise DataError("Z holds NaN or infinity; compute the label embeddings by embed_labels")
     return rows
 
 
@@ -123,7 +126,7 @@ def _known(rows: Rows) -> Ints:
     if len(rows.arrays) == 1:
         return np.flatnonzero(rows.arrays[0].any(axis=1))
     indptr, _, data = rows.arrays
-    if np.count_nonzero(data) < len(data):  # zeros that are written out
+    if np.count_nonzero(data) < len(data):  # explicit zeros
         indptr = np.concatenate(([0], np.cumsum(data != 0)))[indptr]
     return np.flatnonzero(np.diff(indptr))
 

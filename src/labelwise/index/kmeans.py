@@ -1,4 +1,4 @@
-"""A shallow, wide tree with clusters of any size, as Bonsai's: k-way spherical k-means, level by level."""
+"""A shallow, wide tree with clusters of any size, like that of Bonsai: k-way spherical k-means, level by level."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from labelwise.index.tree import Tree
 from labelwise.types import Ints, OnEvent
 
 BRANCHING = 100
-# k-means may go on for ever to split off a few labels from one large cluster. Bonsai stops at a depth; so do we, and
-# cut what is too large by then evenly.
+# k-means may split off a few labels from one large cluster without end. Like Bonsai it stops at this depth; clusters
+# that are still too large are then cut evenly.
 DEPTH = 2
-# Numbers in a block of centres, (width, n_block): 128 MB.
+# Most elements of a block of centres, (width, n_block): 128 MB.
 BLOCK = 1 << 25
 
 
@@ -31,24 +31,24 @@ def kmeans_tree(
     seed: int,
     on_event: OnEvent | None,
 ) -> Tree:
-    """The tree in which nodes with more than `max_leaf` labels are split up, into at most `branching` each.
+    """Build the tree in which each node with more than `max_leaf` labels is split into at most `branching` nodes.
 
-    Nodes that are small enough stay one node down to the last level.
+    A node that is small enough has a single child at each level below.
 
     Parameters
     ----------
     rows
         All labels.
     known
-        Labels whose row is not zero; the others join the smallest clusters at the end.
+        Labels whose row is not zero; the other labels join the smallest clusters at the end.
     config
         See `IndexConfig`.
     threads
-        A pool of threads, and how many they are.
+        A pool of threads, and their number.
     seed
         Random seed.
     on_event
-        Hears of progress.
+        Called with progress events.
     """
     pool, n_threads = threads
 
@@ -87,7 +87,7 @@ def kmeans_tree(
 def _cut_evenly(
     rows: Rows, members: Ints, config: IndexConfig, threads: tuple[ThreadPoolExecutor, int], seed: int
 ) -> list[Ints]:
-    """The least number of equal parts that are small enough."""
+    """Cut a node into the least number of equal parts that are small enough."""
     n_parts = -(-len(members) // config.max_leaf)
     if n_parts == 1:
         return [members]
@@ -96,7 +96,7 @@ def _cut_evenly(
 
 
 def _n_children(n_members: int, config: IndexConfig) -> int:
-    """So many that they are half full on average, so that most need no further split."""
+    """Number of children of a node: half full on average, so that most of them need no further split."""
     return min(config.branching or BRANCHING, -(-2 * n_members // config.max_leaf), n_members)
 
 
@@ -105,8 +105,8 @@ def kmeans(
 ) -> npt.NDArray[np.int32]:
     """(n_rows,) clusters by spherical k-means, numbered from 0 without gaps; at least two.
 
-    It starts from members drawn by lot. Clusters that lose all members are given up. Members that are all alike are
-    dealt out evenly.
+    The first centres are random members. Clusters that lose all members are dropped. If all members are equal, they
+    are distributed evenly.
     """
     drawn = rows
     if len(rows) > config.sample:
@@ -126,7 +126,10 @@ def kmeans(
 
 
 def _assign(rows: Rows, drawn: Rows, clusters: Ints, n_clusters: int, spread: Spread) -> npt.NDArray[np.int32]:
-    """(n_rows,) the nearest centre of the clusters of the drawn rows, a block of centres at a time."""
+    """(n_rows,) the cluster with the nearest centre, computed for a block of centres at a time.
+
+    Centres are those of the `clusters` of the `drawn` rows.
+    """
     n_block = min(n_clusters, max(BLOCK // max(rows.width, 1), 16))
     best, scores = np.zeros(len(rows), np.int32), np.full(len(rows), -np.inf, np.float32)
     for first in range(0, n_clusters, n_block):
@@ -138,7 +141,7 @@ def _assign(rows: Rows, drawn: Rows, clusters: Ints, n_clusters: int, spread: Sp
 
 
 def _join_smallest(sizes: list[int], n_more: int) -> list[int]:
-    """Clusters for `n_more` further labels, each time the smallest, of equal ones the first."""
+    """Clusters for `n_more` further labels: each label joins the smallest cluster, of equal ones the first."""
     heap = [(size, cluster) for cluster, size in enumerate(sizes)]
     heapq.heapify(heap)
     chosen = []

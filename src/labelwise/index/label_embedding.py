@@ -55,7 +55,7 @@ def embed_labels(Y: Any, X: Any, *, normalize_documents: bool = False, threads: 
         Scale the rows of Y to length one first, as the paper's own code does: a document with many labels then
         counts less for each of them.
     threads
-        Threads to use; all cores if not given. The result does not depend on it.
+        Threads to use; all cores if not given. The result does not depend on their number.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def _sum_sparse(labels: Csr, features: Csr, threads: int | None) -> Csr:
         )
         return rows
 
-    # Blocks are appended as they come: all of them beside the whole would take twice the memory.
+    # Blocks are appended as soon as they are done: all blocks and the whole matrix would take twice the memory.
     columns: npt.NDArray[Any] = np.empty(0, np.int32)
     values: npt.NDArray[Any] = np.empty(0, np.float32)
     ends = [np.zeros(1, np.int64)]

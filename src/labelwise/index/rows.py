@@ -1,4 +1,4 @@
-"""The labels of a node as rows that can be scored and summed, sparse and dense behind the same verbs."""
+"""The label embeddings of a node as rows that are scored and summed: one interface for sparse and dense ones."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from labelwise.types import Csr, Ints
 
 Vector: TypeAlias = npt.NDArray[np.float32]
 
-# Products in one piece of a large node's work, and the most pieces: each has a sum of its own, as wide as Z. Both
-# are fixed, so that sums are added up in the same order for any number of threads.
+# Products in one piece of a large node's work, and the largest number of pieces: each piece has a sum of its own, as
+# wide as Z. Both are fixed, so that sums are added up in the same order for any number of threads.
 PRODUCTS_PER_PIECE = 1 << 18
-MOST_PIECES = 16
+MAX_PIECES = 16
 
 _scratch = threading.local()
 
 
 class Spread(Protocol):
-    """Calls a function for every item: `map`, or the same by threads."""
+    """Calls a function for every item: `map`, or the `map` of a pool of threads."""
 
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
         """The results, in the order of the items."""
@@ -48,7 +48,7 @@ class Rows:
     """Some rows of Z."""
 
     ids: Ints
-    """(n_rows,) which rows of the arrays."""
+    """(n_rows,) numbers of the rows in the arrays."""
     arrays: tuple[npt.NDArray[Any], ...]
     """indptr, indices (uint32) and data of sparse rows, or one dense array."""
     width: int
@@ -68,7 +68,7 @@ class Rows:
 
     @cached_property
     def n_products(self) -> int:
-        """Steps that it takes to score all rows."""
+        """Number of multiplications that scoring all rows takes."""
         if len(self.arrays) == 1:
             return len(self.ids) * self.width
         indptr = self.arrays[0]
@@ -76,7 +76,7 @@ class Rows:
 
     @property
     def small(self) -> bool:
-        """Whether these are all rows of their arrays, and few enough to be worked on in one piece."""
+        """Whether these are all rows of their arrays, and few enough for one piece of work."""
         n_stored = len(self.arrays[0]) - (len(self.arrays) == 3)
         return len(self.ids) == n_stored and self.n_products <= PRODUCTS_PER_PIECE
 
@@ -85,13 +85,13 @@ class Rows:
         return replace(self, ids=self.ids[places])
 
     def inside(self, places: Ints) -> Rows:
-        """Some of these rows, to be worked on for a while: compact, unless they are all of them and many."""
+        """Some of these rows, for repeated scoring: compact, unless all of many rows are selected."""
         if len(places) == len(self.ids) and self.n_products > PRODUCTS_PER_PIECE:
             return self.subset(places)
         return self.compact(places)
 
     def compact(self, places: Ints) -> Rows:
-        """Some of these rows, copied; columns are numbered anew, only products among these rows stay the same."""
+        """A copy of some of these rows, with renumbered columns: only products among these rows stay the same."""
         ids = self.ids[places]
         if len(self.arrays) == 1:
             return Rows(np.arange(len(ids)), (self.arrays[0][ids],), self.width)
@@ -113,7 +113,7 @@ class Rows:
         return scores
 
     def sum(self, weights: Vector, spread: Spread = map) -> Vector:
-        """(width,) the sum of the rows, each times its weight."""
+        """(width,) the weighted sum of the rows."""
         kernel = add_dense if len(self.arrays) == 1 else add_rows
 
         def work(piece: slice) -> Vector:
@@ -128,7 +128,7 @@ class Rows:
         return parts[0]
 
     def centres(self, clusters: Ints, n_block: int, first: int = 0) -> Vector:
-        """(width, n_block) centres of the clusters from number `first` on, of length one, side by side.
+        """(width, n_block) centres of length one of the clusters from number `first` on, as columns.
 
         Parameters
         ----------
@@ -142,14 +142,14 @@ class Rows:
         return centres
 
     def score_all(self, centres: Vector) -> Vector:
-        """(n_rows, n_block) products with vectors that lie side by side, (width, n_block)."""
+        """(n_rows, n_block) products with the columns of `centres`, (width, n_block)."""
         kernel = score_block_dense if len(self.arrays) == 1 else score_block
         scores = np.empty((len(self.ids), centres.shape[1]), np.float32)
         kernel(self.ids, *self.arrays, centres, scores)
         return scores
 
     def nearest(self, centres: Vector, spread: Spread = map) -> tuple[npt.NDArray[np.int32], Vector]:
-        """(n_rows,) the best of the centres, (width, n_block), for each row, and its product; the first of equals."""
+        """(n_rows,) number and product of the centre with the largest product; of equal ones the first."""
         best, scores = np.empty(len(self.ids), np.int32), np.empty(len(self.ids), np.float32)
 
         def work(piece: slice) -> None:
@@ -163,5 +163,5 @@ class Rows:
     @cached_property
     def _pieces(self) -> list[slice]:
         n_rows = len(self.ids)
-        n_pieces = max(min(self.n_products // PRODUCTS_PER_PIECE + 1, MOST_PIECES, n_rows), 1)
+        n_pieces = max(min(self.n_products // PRODUCTS_PER_PIECE + 1, MAX_PIECES, n_rows), 1)
         return [slice(n_rows * i // n_pieces, n_rows * (i + 1) // n_pieces) for i in range(n_pieces)]

@@ -1,4 +1,4 @@
-"""The tree above the labels, as one array of parents per level."""
+"""The label tree, stored as one array of parents per level."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ KIND = "tree"
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A root, levels of nodes below it, and the labels as the last level.
+    """The label tree: a root, levels of nodes below it, and the labels as the last level.
 
     Depth 0 is the root alone, depth `depth` holds the labels, depth `depth - 1` the clusters. Every node has at least
-    one child. A tree of depth 1 has no clusters but the root itself: one model for each label against all documents.
+    one child. A tree of depth 1 has the root as its only cluster: one model for each label against all documents.
 
     >>> tree = Tree((np.array([0, 0]), np.array([0, 1, 1, 0])))  # two clusters, four labels
     >>> tree.path(2)
@@ -36,17 +36,17 @@ class Tree:
 
     @property
     def depth(self) -> int:
-        """Steps from the root to a label."""
+        """Number of steps from the root to a label."""
         return len(self.parents)
 
     @property
     def n_labels(self) -> int:
-        """Nodes of the last level."""
+        """Number of nodes at the last level."""
         return len(self.parents[-1])
 
     @property
     def n_clusters(self) -> int:
-        """Nodes just above the labels."""
+        """Number of nodes just above the labels."""
         return self.n_nodes(self.depth - 1)
 
     @property
@@ -55,13 +55,13 @@ class Tree:
         return self.parents[-1]
 
     def n_nodes(self, level: int) -> int:
-        """Nodes at this depth; 1 at depth 0, `n_labels` at depth `depth`."""
+        """Number of nodes at this depth; 1 at depth 0, `n_labels` at depth `depth`."""
         if not 0 <= level <= self.depth:
             raise UsageError(f"the tree has levels 0 to {self.depth}, not {level}")
         return 1 if level == 0 else len(self.parents[level - 1])
 
     def sizes(self, level: int) -> npt.NDArray[np.int64]:
-        """(n_nodes(level),) children of each node at this depth; the last such level is `depth - 1` or -1."""
+        """(n_nodes(level),) number of children of each node at this depth; the last such level is `depth - 1` or -1."""
         level = self._inner(level)
         return np.bincount(self.parents[level], minlength=self.n_nodes(level)).astype(np.int64)
 
@@ -83,8 +83,8 @@ class Tree:
     def cluster_matrix(self, level: int = -1) -> Csr:
         """C as a sparse matrix, (n_nodes(level + 1), n_nodes(level)), a single 1 in each row.
 
-        With the level left out it is the paper's C, labels by clusters, so that `Y @ C` counts a document's labels
-        in each cluster.
+        Without `level` the matrix is the paper's C, labels by clusters, so that `Y @ C` counts a document's labels in
+        each cluster.
         """
         level = self._inner(level)
         parents = self.parents[level]
@@ -101,7 +101,7 @@ class Tree:
         return tuple(reversed(nodes))
 
     def collapse(self, *levels: int) -> Tree:
-        """The tree without the nodes at these depths: their children hang from their parents instead.
+        """The tree without the nodes at these depths; the parents of removed nodes become those of their children.
 
         The root (0) and the labels (`depth`) stay. Collapsing all depths but the last two makes the tree flat.
         """
@@ -111,10 +111,10 @@ class Tree:
         return self._keep([level for level in range(self.depth) if level not in levels])
 
     def with_branching(self, branching: int) -> Tree:
-        """The same clusters under as few levels as possible with at most so many children per inner node.
+        """The tree with the same clusters and as few levels as `branching`, the most children of an inner node, allows.
 
-        Levels are only left out, never made: a node that has more children already keeps them. A binary tree over 64
-        clusters reads as 4-16-64 with 4, as 4-64 with 16 and as one flat level with 64.
+        Levels are only removed, never added: a node that has more children already keeps them. A binary tree over 64
+        clusters becomes 4-16-64 with 4, 4-64 with 16 and one flat level with 64.
         """
         if branching < 2:
             raise UsageError(f"branching is {branching}; it must be at least 2")
@@ -155,12 +155,12 @@ class Tree:
 
     @classmethod
     def load(cls, path: Path | str, *, verify: bool = True) -> Tree:
-        """Read a tree that `save` wrote; the arrays are mapped, not copied."""
+        """Read a tree that `save` wrote; the arrays are mapped into memory, not copied."""
         arrays = storage.load(path, kind=KIND, verify=verify).arrays
         try:
             return cls(tuple(arrays[f"parents.{t}"] for t in range(len(arrays))))
         except (KeyError, DataError) as err:
-            raise StorageError(f"{path} holds no valid tree ({err}); copy or make it again") from err
+            raise StorageError(f"{path} holds no valid tree ({err}); copy or build the tree again") from err
 
 
 def _checked(parents: tuple[npt.NDArray[Any], ...]) -> tuple[npt.NDArray[np.int32], ...]:
@@ -183,7 +183,7 @@ def _checked(parents: tuple[npt.NDArray[Any], ...]) -> tuple[npt.NDArray[np.int3
         if len(childless):
             raise DataError(
                 f"node {childless[0]} at depth {level} has no children in parents[{level}]; leave such nodes out "
-                "and number the rest anew"
+                "and renumber the rest"
             )
         checked.append(np.ascontiguousarray(array, np.int32))
         n_above = len(array)

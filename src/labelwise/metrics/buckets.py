@@ -1,4 +1,4 @@
-"""Labels by how often training saw them: head, torso and tail."""
+"""Labels by their number of training documents: head, torso and tail."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -9,31 +9,31 @@ from labelwise.errors import UsageError
 from labelwise.types import Ints
 
 BUCKETS: Mapping[str, int] = MappingProxyType({"head": 101, "torso": 6, "tail": 0})
-"""Name of each bucket and the least number of training documents of its labels; unseen labels are in the last."""
+"""Name of each bucket and the least number of training documents of its labels; labels without any are in the last."""
 
 
 def check_buckets(buckets: Mapping[str, int]) -> dict[str, int]:
-    """Buckets, the most frequent labels first."""
+    """Checked buckets, the most frequent labels first."""
     ordered = dict(sorted(buckets.items(), key=lambda bucket: -bucket[1]))
     floors = list(ordered.values())
     if len(set(floors)) < len(floors) or (floors and floors[-1] != 0) or len(floors) > 255:
         raise UsageError(
             f"buckets are {dict(buckets)}; give every bucket its own least number of training documents, "
-            "and one bucket 0, so that each label has its place: {'head': 101, 'torso': 6, 'tail': 0}"
+            "and one bucket 0, so that each label has a bucket: {'head': 101, 'torso': 6, 'tail': 0}"
         )
     return ordered
 
 
 def assign_buckets(counts: Ints, buckets: Mapping[str, int]) -> Ints:
-    """(n_labels,) number of the bucket of every label, by its number of training documents."""
+    """(n_labels,) index of the bucket of each label, by the label's number of training documents."""
     floors = np.array(list(buckets.values()))
-    # The first bucket, in descending order of floors, whose floor a label reaches.
+    # The first bucket, in descending order of their least numbers, that a label reaches.
     place: Ints = (counts[:, None] < floors[None, :]).sum(axis=1).astype(np.uint8)
     return place
 
 
 def describe_bucket(name: str, buckets: Mapping[str, int]) -> str:
-    """Which labels a bucket holds, in words: ``6–100 training documents``."""
+    """The range of a bucket in words: ``6–100 training documents``."""
     floors = list(buckets.values())
     place = list(buckets).index(name)
     if place == 0:

@@ -1,28 +1,28 @@
-"""Do probabilities mean what they say? The expected calibration error, and the curve behind it."""
+"""Calibration of probabilities: the expected calibration error, and the reliability curve that it is computed from."""
 
 from operator import index
 
 import numpy as np
 
 from labelwise.errors import DataError, UsageError
-from labelwise.metrics.relevance import Scored, judge
+from labelwise.metrics.relevance import Scored, mark_predictions
 from labelwise.types import Csr, Floats, Ints
 
 
 def calibration_error(Y: Csr, Y_pred: Scored, *, bins: int = 15, equal_mass: bool = True) -> float:
-    """Expected calibration error, in percent: how far probabilities are from the share that is right.
+    """Expected calibration error, in percent: the mean distance of probabilities from the share that is correct.
 
     Parameters
     ----------
     Y
         (n_docs, n_labels) true labels.
     Y_pred
-        (n_docs, n_labels) probabilities; every stored one counts. A `Predictions` object will do.
+        (n_docs, n_labels) probabilities, or a `Predictions` object; every stored one counts.
     bins
-        Bins over which the distance is averaged.
+        Number of bins over which the distance is averaged.
     equal_mass
-        Bins that hold equally many predictions, rather than equally wide ones. Most predictions of a top-k list are
-        unlikely ones, so equally wide bins judge the likely ones by a handful.
+        Use bins with equal numbers of predictions, not bins of equal width. Most predictions of a top-k list have low
+        probabilities, so bins of equal width measure the high ones by a handful of predictions.
 
     Returns
     -------
@@ -31,7 +31,7 @@ def calibration_error(Y: Csr, Y_pred: Scored, *, bins: int = 15, equal_mass: boo
 
     Examples
     --------
-    Of two labels at 80 %, one is right:
+    Of two labels at 80 %, one is correct:
 
     >>> Y = csr_array([[1, 0], [0, 0]])
     >>> calibration_error(Y, csr_array([[0.8, 0], [0, 0.8]]))
@@ -46,7 +46,7 @@ def calibration_error(Y: Csr, Y_pred: Scored, *, bins: int = 15, equal_mass: boo
 def reliability_curve(
     Y: Csr, Y_pred: Scored, bins: int = 15, *, equal_mass: bool = True
 ) -> tuple[Floats, Floats, Ints]:
-    """Mean probability, share of right ones and number of the predictions in each bin, by ascending probability.
+    """Mean probability, share of correct predictions and number of predictions of each bin, by ascending probability.
 
     Equal probabilities share a bin, and empty bins are left out, so there may be fewer than `bins`. Parameters are
     those of `calibration_error`.
@@ -58,14 +58,14 @@ def reliability_curve(
     """
     if index(bins) < 1:
         raise UsageError(f"bins is {bins}; give 1 or more")
-    judged = judge(Y, Y_pred, None)
-    probabilities = judged.scores.astype(np.float64)
+    marked = mark_predictions(Y, Y_pred, None)
+    probabilities = marked.scores.astype(np.float64)
     if probabilities.size == 0:
         return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
     low, high = probabilities.min(), probabilities.max()
     if low < 0 or high > 1:
         raise DataError(
-            f"Y_pred has the score {low if low < 0 else high:g}, which is no probability; "
+            f"Y_pred has the score {low if low < 0 else high:g}, which is not a probability; "
             "turn scores into probabilities first: Calibrator.fit on held-out predictions, then transform_matrix"
         )
     inner = np.linspace(0, 1, bins + 1)[1:-1]
@@ -74,5 +74,5 @@ def reliability_curve(
     count = np.bincount(found, minlength=bins)
     used = count > 0
     mean = np.bincount(found, weights=probabilities, minlength=bins)[used] / count[used]
-    right = np.bincount(found, weights=judged.hits, minlength=bins)[used] / count[used]
+    right = np.bincount(found, weights=marked.hits, minlength=bins)[used] / count[used]
     return mean, right, count[used]

@@ -1,4 +1,4 @@
-"""All metrics of one system at once, with intervals, in total and by label frequency."""
+"""Evaluation: all metrics of one system, with intervals, in total and by label frequency."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -12,8 +12,8 @@ from labelwise.errors import DataError, UsageError
 from labelwise.metrics.buckets import BUCKETS, assign_buckets, check_buckets
 from labelwise.metrics.intervals import Contributions, Key, bootstrap_intervals, collect
 from labelwise.metrics.propensity import Family, family_constants, inverse_propensity
-from labelwise.metrics.relevance import Judged, Scored, check_ks, count_labels, judge
-from labelwise.metrics.tally import METRICS, RATIOS, Ratio, count_by_label, tally
+from labelwise.metrics.relevance import MarkedPredictions, Scored, check_ks, count_labels, mark_predictions
+from labelwise.metrics.tally import METRICS, RATIOS, Ratio, count_by_label, tally_gains
 from labelwise.storage import write_json
 from labelwise.types import Csr, Floats, Ints
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Score:
-    """A figure in percent; nan where there was nothing to measure."""
+    """The value of a metric in percent; nan where there was nothing to measure."""
 
     value: float
     low: float | None = None
@@ -33,20 +33,20 @@ class Score:
 
 @dataclass(frozen=True)
 class Bucket:
-    """The figures of the labels of one range of frequency."""
+    """The figures of the labels in one range of training frequency."""
 
     fewest: int
-    """Least number of training documents of its labels."""
+    """Least number of training documents of the bucket's labels."""
     n_labels: int
-    """How many of its labels occur in the truth."""
+    """Number of the bucket's labels that occur in the truth."""
     n_docs: int
-    """How many documents have at least one of them."""
+    """Number of documents that have at least one of these labels."""
     scores: dict[str, Score]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluation:
-    """What `evaluate` found. ``evaluation["P@1"]`` is a figure in percent, ``.table()`` shows them all."""
+    """The result of `evaluate`. ``evaluation["P@1"]`` is a figure in percent, ``.table()`` shows all of them."""
 
     n_docs: int
     n_labels: int
@@ -55,13 +55,13 @@ class Evaluation:
     scores: dict[str, Score]
     """Figures by name: "P@1", "PSP@5", "micro-F1@3", and "micro-F1>=0.5" for a threshold."""
     buckets: dict[str, Bucket]
-    """The same by label frequency, the most frequent labels first; empty without training counts."""
+    """The figures by label frequency, the most frequent labels first; empty without training counts."""
     settings: dict[str, Any]
     """Constants that the figures depend on: family, a, b, bootstrap, seed."""
     truth: str
-    """Fingerprint of the truth."""
+    """Hash of the truth, by which two evaluations of the same documents are recognised."""
     contributions: Contributions = field(repr=False)
-    """What every document adds to every metric, for paired tests; not saved."""
+    """The contribution of each document to each metric, for paired tests; not saved."""
 
     def __getitem__(self, name: str) -> float:
         if name not in self.scores:
@@ -89,7 +89,7 @@ class Evaluation:
         write_json(path, self.to_dict())
 
     def table(self, *, title: str | None = None) -> "Table":
-        """A rich table: a row per metric, a column per cut-off, then the same for each bucket."""
+        """A rich table: a row per metric and a column per cut-off, for all labels and for each bucket."""
         from labelwise.metrics.table import evaluation_table
 
         return evaluation_table(self, title)
@@ -109,30 +109,30 @@ def evaluate(
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> Evaluation:
-    """Measure predictions by every metric of `labelwise.metrics`.
+    """Evaluate predictions by every metric of `labelwise.metrics`.
 
     Parameters
     ----------
     Y
         (n_docs, n_labels) true labels.
     Y_pred
-        (n_docs, n_labels) scores of the best labels; a `Predictions` object will do.
+        (n_docs, n_labels) scores of the best labels, or a `Predictions` object.
     ks
         Cut-offs.
     Y_train
         (n_train, n_labels) training labels. Without them (or `train_counts`) there are no PSP and no buckets.
     train_counts, n_train_docs
-        Instead of `Y_train`: (n_labels,) training documents of each label, and how many there were in all.
+        Instead of `Y_train`: (n_labels,) number of training documents of each label, and their total number.
     family
-        Whose propensity constants to use.
+        Family of data sets whose propensity constants are used.
     threshold
         Also measure F1 of all predictions with at least this score.
     buckets
-        Least number of training documents of the labels in each bucket, by its name; None for no buckets.
+        Least number of training documents of the labels in each bucket, by name of the bucket; None for no buckets.
     bootstrap
-        Resamples behind the intervals; 0 for none.
+        Number of resamples for the intervals; 0 for no intervals.
     seed
-        Seed of the resampling.
+        Random seed of the resampling.
 
     Examples
     --------
@@ -145,15 +145,15 @@ def evaluate(
     if bootstrap < 0:
         raise UsageError(f"bootstrap is {bootstrap}; give 0 for no intervals, or about 1000")
     constants = family_constants(family)
-    judged = judge(Y, Y_pred, max(ks))
+    marked = mark_predictions(Y, Y_pred, max(ks))
     n_labels = Y.shape[1]
     counts, weights = _training(Y_train, train_counts, n_train_docs, n_labels, constants)
     named = check_buckets(buckets or {}) if counts is not None else {}
     scope = assign_buckets(counts, named) if named and counts is not None else np.zeros(n_labels, dtype=np.uint8)
 
-    views = [_View(judged, ks, [f"@{k}" for k in ks])]
+    views = [_View(marked, ks, [f"@{k}" for k in ks])]
     if threshold is not None:
-        above = judge(Y, Y_pred, None, threshold=threshold)
+        above = mark_predictions(Y, Y_pred, None, threshold=threshold)
         views.append(_View(above, (above.longest,), [f">={threshold:g}"], ("micro-F1", "macro-F1")))
     ratios: dict[Key, Ratio] = {}
     means: dict[Key, float] = {}
@@ -166,7 +166,7 @@ def evaluate(
     found.update((key, Score(value)) for key, value in means.items())
     order = [metric + suffix for metric in METRICS for view in views for suffix in view.suffixes]
 
-    true = np.bincount(judged.truth, minlength=n_labels) > 0
+    true = np.bincount(marked.truth, minlength=n_labels) > 0
     parts = {}
     for i, (name, fewest) in enumerate(named.items()):
         parts[name] = Bucket(
@@ -179,29 +179,29 @@ def evaluate(
     if weights is not None:
         settings = {"family": family, "a": constants[0], "b": constants[1], **settings}
     return Evaluation(
-        n_docs=judged.n_docs,
+        n_docs=marked.n_docs,
         n_labels=n_labels,
         ks=ks,
         threshold=threshold,
         scores={metric: found["", metric] for metric in order if ("", metric) in found},
         buckets=parts,
         settings=settings,
-        truth=judged.digest,
+        truth=marked.digest,
         contributions=contributions,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _View:
-    """Predictions judged at some cut-offs, and which metrics to take there."""
+    """Marked predictions, their cut-offs, and the metrics to compute at these cut-offs."""
 
-    judged: Judged
+    marked: MarkedPredictions
     ks: tuple[int, ...]
     suffixes: list[str]
     metrics: tuple[str, ...] = METRICS
 
     def ratios(self, weights: Floats | None, scope: Ints, buckets: list[str]) -> dict[Key, Ratio]:
-        total, parts = tally(self.judged, self.ks, weights, scope, max(1, len(buckets)))
+        total, parts = tally_gains(self.marked, self.ks, weights, scope, max(1, len(buckets)))
         return {
             (bucket, metric + suffix): RATIOS[metric](part, cut)
             for bucket, part in zip(["", *buckets], [total, *parts], strict=False)
@@ -212,10 +212,10 @@ class _View:
 
     def means(self, scope: Ints, buckets: list[str]) -> dict[Key, float]:
         found = {}
-        inside = np.full(self.judged.n_labels, len(buckets))
+        inside = np.full(self.marked.n_labels, len(buckets))
         inside[: scope.size] = scope
         for k, suffix in zip(self.ks, self.suffixes, strict=True):
-            counts = count_by_label(self.judged, k)
+            counts = count_by_label(self.marked, k)
             for i, bucket in enumerate(["", *buckets]):
                 among = None if i == 0 else inside == i - 1
                 found[bucket, f"macro-F1{suffix}"] = counts.macro_f1(among)
@@ -231,9 +231,9 @@ def _training(
     n_labels: int,
     constants: tuple[float, float],
 ) -> tuple[Ints | None, Floats | None]:
-    """(n_labels,) training counts and inverse propensities; None where nothing is known of training."""
+    """(n_labels,) training counts and inverse propensities; None without training labels or counts."""
     if Y_train is not None and train_counts is not None:
-        raise UsageError("Y_train and train_counts say the same; pass one of them")
+        raise UsageError("Y_train and train_counts have the same meaning; pass one of them")
     train = Y_train if Y_train is not None else train_counts
     if train is None:
         return None, None
@@ -242,7 +242,7 @@ def _training(
     if counts.size != n_labels:
         raise DataError(
             f"{name} has {counts.size} labels but Y has {n_labels}; "
-            "lay both over the same labels, in the same order: Dataset.with_labels does it"
+            "both need the same labels in the same order: use Dataset.with_labels"
         )
     if Y_train is not None:
         n_train_docs = Y_train.shape[0]
@@ -250,7 +250,7 @@ def _training(
 
 
 def plain_figures(figures: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
-    """Dataclasses of figures as dicts that JSON can hold: nan becomes None."""
+    """Dataclasses of figures as dicts that can be written as JSON: nan becomes None."""
     return {
         name: {key: None if value is None or isnan(value) else value for key, value in asdict(figure).items()}
         for name, figure in figures.items()

@@ -1,7 +1,7 @@
-"""How sure a figure is: the bootstrap over documents, and the paired test of two systems.
+"""Uncertainty of figures: the bootstrap over documents, and the paired test of two systems.
 
-A metric is a ratio of two sums over documents, so a resample needs no second look at the predictions: draw how
-often each document counts, and multiply that vector with the documents' contributions, all metrics at once.
+A metric is a ratio of two sums over documents, so a resample does not need the predictions: the number of times that
+each document is drawn is multiplied with the contributions of the documents, for all metrics at once.
 """
 
 from collections.abc import Mapping
@@ -16,16 +16,16 @@ from labelwise.metrics.tally import Ratio, percent
 from labelwise.types import Floats
 
 Key: TypeAlias = tuple[str, str]
-"""Bucket ("" for all labels) and name of a metric: ("tail", "P@5")."""
+"""A bucket ("" for all labels) and the name of a metric: ("tail", "P@5")."""
 
 DOCS_AT_ONCE = 1 << 15
-"""Documents drawn at once: their counters fit the cache, and random access stays cheap for millions of them."""
+"""Documents drawn at once: their counters fit the cache, so that random access is cheap with millions of documents."""
 RESAMPLES_AT_ONCE = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """What every document adds to every metric. Denominators that metrics share are kept once."""
+    """The contribution of each document to each metric. Denominators that metrics share are stored once."""
 
     columns: Floats
     """(n_columns, n_docs) float32."""
@@ -38,7 +38,7 @@ class Contributions:
 
 
 def collect(ratios: Mapping[Key, Ratio]) -> tuple[Contributions, dict[Key, float]]:
-    """Contributions and the value in percent of each metric; values come from the unrounded sums."""
+    """The contributions, and the value of each metric in percent, computed from the unrounded sums."""
     arrays: list[Floats] = []
     number: dict[int, int] = {}  # address of an array -> its column; `ratios` keeps the arrays alive
     place = {}
@@ -57,7 +57,7 @@ def collect(ratios: Mapping[Key, Ratio]) -> tuple[Contributions, dict[Key, float
 
 
 def bootstrap_intervals(contributions: Contributions, resamples: int, seed: int) -> dict[Key, tuple[float, float]]:
-    """95 % percentile interval of every metric, over `resamples` draws of as many documents with replacement."""
+    """95 % percentile interval of each metric, over `resamples` draws of n_docs documents with replacement."""
     keys = list(contributions.place)
     sums = _resampled_sums(contributions.columns, resamples, np.random.default_rng(seed))
     values = _ratio(sums[:, contributions.rows(keys)])
@@ -65,7 +65,7 @@ def bootstrap_intervals(contributions: Contributions, resamples: int, seed: int)
 
 
 def interval(values: Floats) -> tuple[float, float]:
-    """The middle 95 % of the values that are numbers."""
+    """The 2.5 % and 97.5 % percentiles of the values that are not nan."""
     values = values[~np.isnan(values)]
     if values.size == 0:
         return float("nan"), float("nan")
@@ -75,7 +75,7 @@ def interval(values: Floats) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far one system is ahead of another in one metric, and how surely."""
+    """The difference of two systems in one metric, with its interval and p-value."""
 
     first: float
     second: float
@@ -85,7 +85,7 @@ class Difference:
     high: float
     """The 95 % interval of the difference, from the paired bootstrap."""
     p_value: float
-    """Chance of a difference at least as large if the systems were exchangeable; two-sided sign-flip test."""
+    """Probability of a difference at least as large if the systems were exchangeable; two-sided sign-flip test."""
 
 
 def paired_test(
@@ -107,8 +107,8 @@ def paired_test(
     moved = _flipped_sums(columns[0] - columns[1], resamples, rng)
     flipped = _ratio(totals[0] - moved) - _ratio(totals[1] + moved)
     difference = observed[0] - observed[1]
-    # Sums of the same terms in another order differ in the last digits: that is no smaller difference.
-    # And what cannot be measured (nan) does not differ.
+    # Sums of the same terms in another order differ in the last digits, which must not count as a smaller difference.
+    # A metric that cannot be measured (nan) does not differ.
     extreme = (~(np.abs(flipped) < np.abs(difference) - 1e-9)).sum(axis=0)
     result = {}
     for i, key in enumerate(keys):
@@ -125,11 +125,11 @@ def _ratio(sums: Floats) -> Floats:
 
 
 def _resampled_sums(columns: Floats, resamples: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
-    """(resamples, n_columns) sums of the columns over as many documents as there are, drawn with replacement."""
+    """(resamples, n_columns) sums of the columns over n_docs documents drawn with replacement."""
     n_docs = columns.shape[1]
     chunks = _chunks(n_docs)
     sums = np.zeros((resamples, columns.shape[0]))
-    # How many draws fall into each chunk, then which documents of it: the same as drawing from all at once.
+    # The number of draws in each chunk, then documents within the chunk: equivalent to drawing from all documents.
     shares = rng.multinomial(n_docs, [len(chunk) / n_docs for chunk in chunks], size=resamples)
     for chunk, drawn_here in zip(chunks, shares.T, strict=True):
         rows = np.ascontiguousarray(columns[:, chunk.start : chunk.stop].T)  # (n_chunk, n_columns)
@@ -142,7 +142,7 @@ def _resampled_sums(columns: Floats, resamples: int, rng: np.random.Generator) -
 
 
 def _flipped_sums(columns: Floats, resamples: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
-    """(resamples, n_columns) sums of the columns over a random half of the documents: one coin for each."""
+    """(resamples, n_columns) sums of the columns over a random half of the documents: one coin per document."""
     sums = np.zeros((resamples, columns.shape[0]))
     for chunk in _chunks(columns.shape[1]):
         rows = np.ascontiguousarray(columns[:, chunk.start : chunk.stop].T)  # (n_chunk, n_columns)

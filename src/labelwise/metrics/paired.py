@@ -1,4 +1,4 @@
-"""Two systems on the same documents: is one better, or was it luck?"""
+"""Paired comparison of two systems on the same documents: is the difference significant?"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What `compare` found: differences by metric, in percent points, first minus second."""
+    """The result of `compare`: differences by metric, in percent points, first minus second."""
 
     names: tuple[str, str]
-    """What to call the two systems."""
+    """Names of the two systems."""
     n_docs: int
     resamples: int
     differences: dict[str, Difference]
@@ -57,23 +57,23 @@ def compare(
     """Test every difference between two evaluations of the same documents.
 
     The interval comes from the paired bootstrap, the p-value from the paired sign-flip test (see
-    `labelwise.metrics.intervals`). p-values are not corrected for the number of metrics looked at.
+    `labelwise.metrics.intervals`). p-values are not corrected for the number of compared metrics.
 
     Parameters
     ----------
     first, second
-        What `evaluate` returned for the two systems, with the same truth.
+        The evaluations of the two systems, with the same truth.
     metrics
-        Names such as "P@1"; all that both measured if None. macro-F1 and coverage are not sums over documents
+        Names such as "P@1"; all metrics of both evaluations if None. macro-F1 and coverage are not sums over documents
         and cannot be tested this way.
     bucket
         Compare on the labels of this bucket only; on all labels if None.
     names
-        What to call the two systems.
+        Names of the two systems.
     """
     if first.truth != second.truth:
         raise DataError(
-            f"the two evaluations judge different truths ({first.n_docs} and {second.n_docs} documents); "
+            f"the two evaluations have different truths ({first.n_docs} and {second.n_docs} documents); "
             "evaluate both systems on the same documents and labels, in the same order"
         )
     if resamples < 1:
@@ -85,7 +85,7 @@ def compare(
         raise UsageError(f"there is no bucket {bucket!r} in both evaluations; the first has {', '.join(first.buckets)}")
     for name in metrics or ():
         if name not in shared:
-            raise UsageError(f"{name!r} cannot be compared; what can: {', '.join(shared)}")
+            raise UsageError(f"{name!r} cannot be compared; these metrics can: {', '.join(shared)}")
     wanted = [(where, name) for name in metrics or shared]
     found = paired_test(first.contributions, second.contributions, wanted, resamples, seed)
     differences = {name: found[part, name] for part, name in wanted}

@@ -1,4 +1,4 @@
-"""How likely a true label is to be noted at all, and so how much it weighs when it is found."""
+"""Propensities of labels: the probability that a true label is recorded, whose inverse is the weight of the label."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
@@ -34,7 +34,7 @@ def inverse_propensity(
     *,
     n_docs: int | None = None,
 ) -> Floats:
-    """(n_labels,) weight 1 / p of every label: the rarer in training, the heavier.
+    """(n_labels,) weight 1 / p of every label: the rarer the label in training, the larger its weight.
 
     1 / p_l = 1 + (ln N - 1) (b + 1)^a (N_l + b)^-a, for N training documents of which N_l have the label
     (Jain, Prabhu and Varma, KDD 2016, section 4). With fewer than three documents all weights are 1.
@@ -50,7 +50,7 @@ def inverse_propensity(
     """
     if n_docs is None:
         if not sp.issparse(train):
-            raise UsageError("label counts do not tell how many training documents there were; pass n_docs as well")
+            raise UsageError("label counts do not include the number of training documents; pass n_docs as well")
         n_docs = train.shape[0]
     scale = max(np.log(max(n_docs, 1)) - 1, 0.0) * (b + 1) ** a
     weights: Floats = 1 + scale * (count_labels(train) + float(b)) ** -a

@@ -1,4 +1,4 @@
-"""Predictions laid beside the truth: checked, ranked, every one marked right or wrong."""
+"""Predictions against the truth: checked, ranked, and each marked as correct or wrong."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ from labelwise.predictions.ranking import at_least, rank_best
 from labelwise.types import Csr, Floats, Ints
 
 Scored: TypeAlias = Csr | Predictions
-"""(n_docs, n_labels) scores of the best labels, as a matrix or as what a model answers."""
+"""(n_docs, n_labels) scores of the best labels, as a matrix or as the `Predictions` of a model."""
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """Ranked predictions and the truth, both flat: row i of an array is ``array[indptr[i]:indptr[i + 1]]``."""
+class MarkedPredictions:
+    """Ranked predictions and the truth as flat arrays: row i of an array is ``array[indptr[i]:indptr[i + 1]]``."""
 
     n_labels: int
-    """Columns of the wider of both; labels that only the predictions know lie past those of the truth."""
+    """Columns of the wider of both matrices; labels that only the predictions know follow those of the truth."""
     indptr: Ints
     """(n_docs + 1,) rows of `truth`."""
     truth: Ints
@@ -37,7 +37,7 @@ class Judged:
     hits: Ints
     """1 where the predicted label is true; uint8."""
     scores: Floats
-    """What each predicted label scored."""
+    """Score of each predicted label."""
 
     @property
     def n_docs(self) -> int:
@@ -46,36 +46,37 @@ class Judged:
 
     @property
     def longest(self) -> int:
-        """Most predictions that any document has, 1 at the least: a cut-off that cuts nothing."""
+        """Largest number of predictions of a document, at least 1: a cut-off that cuts nothing."""
         return max(1, int(np.diff(self.best_indptr).max()))
 
     @cached_property
     def ranks(self) -> Ints:
-        """Place of every predicted label in its row, from 0."""
+        """Position of each predicted label in its row, from 0."""
         return np.arange(self.best.size) - np.repeat(self.best_indptr[:-1], np.diff(self.best_indptr))
 
     @cached_property
     def digest(self) -> str:
-        """Fingerprint of the truth, by which two evaluations know that they judge the same."""
+        """Hash of the truth, by which two evaluations of the same documents are recognised."""
         seen = blake2b(digest_size=16)
         seen.update(self.indptr.tobytes())
         seen.update(self.truth.tobytes())
         return seen.hexdigest()
 
 
-def judge(Y: Csr, Y_pred: Scored, k: int | None, *, threshold: float | None = None) -> Judged:
-    """Rank the predictions and mark the right ones. Neither input is changed.
+def mark_predictions(Y: Csr, Y_pred: Scored, k: int | None, *, threshold: float | None = None) -> MarkedPredictions:
+    """Rank the predictions and mark the correct ones. Neither input is changed.
 
     Parameters
     ----------
     Y
-        (n_docs, n_labels) true labels; what is stored and not 0 counts as 1.
+        (n_docs, n_labels) true labels; every stored value except 0 counts as 1.
     Y_pred
-        (n_docs, n_labels) scores, in any order in a row; what is stored is predicted, zeros and negative scores too.
+        (n_docs, n_labels) scores, in any order in a row; every stored value is a prediction, zeros and negative scores
+        too.
     k
-        Keep the k best of each row; all of them, in no order, if None.
+        Keep the k best predictions of each row; if None, all of them, unranked.
     threshold
-        Of these, keep only scores of at least this.
+        Keep only predictions with at least this score.
     """
     matrix, known = (Y_pred.matrix, Y_pred.n_known) if isinstance(Y_pred, Predictions) else (Y_pred, None)
     truth, scored = _canonical(Y, "Y", binary=True), _canonical(matrix, "Y_pred", binary=False)
@@ -104,25 +105,25 @@ def judge(Y: Csr, Y_pred: Scored, k: int | None, *, threshold: float | None = No
     labels, ranked = (found.astype(np.int32, copy=False).view(np.uint32) for found in (truth.indices, best))
     hits = np.empty(ranked.size, dtype=np.uint8)
     mark_hits(indptr, labels, best_indptr, ranked, hits)
-    return Judged(max(truth.shape[1], scored.shape[1]), indptr, labels, best_indptr, ranked, hits, scores)
+    return MarkedPredictions(max(truth.shape[1], scored.shape[1]), indptr, labels, best_indptr, ranked, hits, scores)
 
 
 def check_k(k: int) -> int:
-    """A cut-off as an int, or an error that says what it should be."""
+    """A checked cut-off as an int."""
     if index(k) < 1:
-        raise UsageError(f"k is {k}; a metric looks at the best 1 or more predictions")
+        raise UsageError(f"k is {k}; give a cut-off of 1 or more")
     return index(k)
 
 
 def check_ks(ks: Sequence[int]) -> tuple[int, ...]:
-    """Cut-offs, ascending and distinct."""
+    """Checked cut-offs, ascending and distinct."""
     if not ks:
         raise UsageError("ks is empty; give at least one cut-off, such as (1, 3, 5)")
     return tuple(sorted({check_k(k) for k in ks}))
 
 
 def count_labels(train: Csr | Sequence[int] | Ints, *, name: str = "Y_train") -> Ints:
-    """(n_labels,) number of training documents of every label, from their label matrix or from the counts."""
+    """(n_labels,) number of training documents of each label, from the training label matrix or from counts."""
     if sp.issparse(train):
         csr = _canonical(train, name, binary=True)
         return np.bincount(csr.indices, minlength=csr.shape[1])
@@ -133,7 +134,7 @@ def count_labels(train: Csr | Sequence[int] | Ints, *, name: str = "Y_train") ->
 
 
 def _canonical(matrix: Csr, name: str, *, binary: bool) -> Csr:
-    """The matrix as CSR, sorted and without duplicates; what is not so already is copied first."""
+    """The matrix as CSR, sorted and without duplicates; a copy unless it is so already."""
     if not sp.issparse(matrix) or matrix.ndim != 2:
         raise DataError(
             f"{name} is a {type(matrix).__name__}, not a sparse matrix of documents and labels; "
@@ -157,7 +158,7 @@ def _canonical(matrix: Csr, name: str, *, binary: bool) -> Csr:
     if binary:
         data = np.ones(indices.size, dtype=np.float32)
     if inspect_rows(indptr, indices, csr.shape[1]) != CANONICAL:
-        # A fresh matrix: scipy remembers on the old one whether it was sorted, and may remember wrong.
+        # A new matrix, since the flag of the old one that says whether it is sorted may be wrong.
         csr = _copied(sp.csr_array((data, indices, indptr), shape=csr.shape))
         csr.sum_duplicates()
         data, indices, indptr = csr.data, csr.indices, csr.indptr

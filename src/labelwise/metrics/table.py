@@ -11,8 +11,8 @@ from labelwise.metrics.paired import Comparison
 from labelwise.metrics.tally import METRICS
 
 IN_BUCKETS = ("P", "R", "nDCG", "PSP", "macro-F1", "coverage")
-"""Metrics shown for each bucket; an evaluation holds them all."""
-SURE = 0.05
+"""Metrics shown for each bucket; an evaluation holds all metrics."""
+SIGNIFICANT = 0.05
 """Differences with a p-value below this are shown bold."""
 
 
@@ -26,8 +26,8 @@ def evaluation_table(evaluation: Evaluation, title: str | None = None) -> Table:
         caption[0] += ", ± half the 95 % interval"
     fewest = {name: bucket.fewest for name, bucket in evaluation.buckets.items()}
     for name, bucket in evaluation.buckets.items():
-        held = f"{bucket.n_labels:,} labels in {bucket.n_docs:,} documents"
-        caption.append(f"{name}: {describe_bucket(name, fewest)}; {held}")
+        size = f"{bucket.n_labels:,} labels in {bucket.n_docs:,} documents"
+        caption.append(f"{name}: {describe_bucket(name, fewest)}; {size}")
     table = Table(title=title, caption="\n".join(caption))
     table.add_column("metric", no_wrap=True)
     for suffix in suffixes:
@@ -60,9 +60,11 @@ def _cell(score: Score | None) -> str:
 
 
 def comparison_table(comparison: Comparison, title: str | None = None) -> Table:
-    """A row per metric: both figures, the difference, its interval, and how surely it is one."""
+    """A row per metric: both figures, the difference, its interval and p-value."""
     first, second = comparison.names
-    caption = f"{comparison.n_docs:,} documents; percent; bold: p < {SURE}, from {comparison.resamples:,} resamples"
+    caption = (
+        f"{comparison.n_docs:,} documents; percent; bold: p < {SIGNIFICANT}, from {comparison.resamples:,} resamples"
+    )
     table = Table(title=title, caption=caption)
     table.add_column("metric")
     for name in (first, second, "difference", "95 % interval", "p"):
@@ -75,6 +77,6 @@ def comparison_table(comparison: Comparison, title: str | None = None) -> Table:
             f"{found.difference:+.2f}",
             f"{found.low:+.2f} … {found.high:+.2f}",
             f"{found.p_value:.3f}",
-            style="bold" if found.p_value < SURE else None,
+            style="bold" if found.p_value < SIGNIFICANT else None,
         )
     return table

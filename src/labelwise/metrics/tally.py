@@ -1,4 +1,4 @@
-"""What every document earns: each metric as a sum over documents divided by another."""
+"""The gains of each document, and each metric as a ratio of two sums over documents."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ from labelwise.kernels.metrics import (
     gather_best,
     gather_gains,
 )
-from labelwise.metrics.relevance import Judged
+from labelwise.metrics.relevance import MarkedPredictions
 from labelwise.types import Floats, Ints
 
 Ratio: TypeAlias = tuple[Floats, Floats]
-"""(n_docs,) numerators and (n_docs,) denominators; the metric is the sum of the first over that of the second."""
+"""(n_docs,) numerators and (n_docs,) denominators; the metric is the sum of the first over the sum of the second."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What the documents earn with the labels of one scope: all labels, or those of a bucket."""
+    """The gains of the documents from the labels of one scope: all labels, or those of a bucket."""
 
     ks: tuple[int, ...]
     gains: Floats
-    """(5, n_ks, n_docs) what the first k predictions earn; see `gather_gains`."""
+    """(5, n_ks, n_docs) gains of the first k predictions; see `gather_gains`."""
     sizes: Ints
     """(n_docs,) number of true labels in this scope."""
     everyone: Floats
@@ -43,10 +43,14 @@ class Tally:
     """(2, n_ks, n_docs) propensity-weighted gain of the best possible ranking, and its DCG over `ideal`."""
 
 
-def tally(
-    judged: Judged, ks: tuple[int, ...], weights: Floats | None = None, scope: Ints | None = None, n_scopes: int = 1
+def tally_gains(
+    marked: MarkedPredictions,
+    ks: tuple[int, ...],
+    weights: Floats | None = None,
+    scope: Ints | None = None,
+    n_scopes: int = 1,
 ) -> tuple[Tally, list[Tally]]:
-    """What documents earn over all labels, and apart for every scope.
+    """Sum up the gains of documents over all labels, and over the labels of each scope.
 
     Parameters
     ----------
@@ -57,8 +61,8 @@ def tally(
     scope
         (n_labels,) scope of every label, below `n_scopes`; one for all if None.
     """
-    n_docs, n_labels = judged.n_docs, judged.n_labels
-    # Labels past the end are those that only the predictions know: never right, and in no bucket but the last.
+    n_docs, n_labels = marked.n_docs, marked.n_labels
+    # Labels past the end are known to the predictions only: never correct, and always in the last bucket.
     label_weights = np.ones(n_labels)
     label_scope = np.full(n_labels, n_scopes - 1, dtype=np.uint8)
     if weights is not None:
@@ -67,13 +71,13 @@ def tally(
         label_scope[: scope.size] = scope
     cuts = np.array(ks, dtype=np.int64)
     gains = np.zeros((n_scopes, 5, cuts.size, n_docs))
-    gather_gains(judged.best_indptr, judged.best, judged.hits, label_scope, label_weights, cuts, gains)
+    gather_gains(marked.best_indptr, marked.best, marked.hits, label_scope, label_weights, cuts, gains)
     sizes = np.zeros((n_scopes, n_docs), dtype=np.int64)
-    count_truth(judged.indptr, judged.truth, label_scope, sizes)
+    count_truth(marked.indptr, marked.truth, label_scope, sizes)
     best = np.zeros((2, cuts.size, n_docs))
-    gather_best(judged.indptr, judged.truth, label_weights, cuts, best)
+    gather_best(marked.indptr, marked.truth, label_weights, cuts, best)
 
-    all_sizes = np.diff(judged.indptr)
+    all_sizes = np.diff(marked.indptr)
     ideal = np.stack([ideal_dcg(all_sizes, k) for k in ks])
     best[1] /= ideal
     everyone = np.ones(n_docs)
@@ -129,42 +133,42 @@ RATIOS: dict[str, Callable[[Tally, int], Ratio]] = {
     "PSnDCG": _psndcg,
     "micro-F1": _micro_f1,
 }
-"""Metrics that are sums over documents, by name; those with PS need inverse propensities."""
+"""Metrics that are ratios of sums over documents, by name; those with PS need inverse propensities."""
 
 METRICS = (*RATIOS, "macro-F1", "coverage")
 """All metrics, in the order in which they are shown; the last two are means over labels."""
 
 
 def percent(numerator: float, denominator: float) -> float:
-    """A share in percent, nan where there is nothing to take a share of."""
+    """A share in percent, nan if the denominator is 0."""
     return 100 * numerator / denominator if denominator else float("nan")
 
 
 @dataclass(frozen=True, eq=False)
 class LabelCounts:
-    """How often each label is true, predicted among the first k, and both."""
+    """Number of documents for which each label is true, is predicted among the first k, and both."""
 
     true: Ints
     predicted: Ints
     correct: Ints
 
     def macro_f1(self, among: Ints | None = None) -> float:
-        """Mean F1 in percent of the labels that occur in the truth (and lie in the mask `among`)."""
+        """Mean F1 in percent of the labels that occur in the truth (and in the mask `among`)."""
         kept = self.true > 0 if among is None else (self.true > 0) & among
         f1 = 2 * self.correct[kept] / (self.predicted[kept] + self.true[kept])
         return percent(float(f1.sum()), f1.size)
 
     def coverage(self, among: Ints | None = None) -> float:
-        """Percent of the labels that occur in the truth (and lie in `among`) found at least once."""
+        """Percent of the labels in the truth (and in the mask `among`) that are predicted correctly at least once."""
         kept = self.true > 0 if among is None else (self.true > 0) & among
         return percent(int(np.count_nonzero(self.correct[kept])), int(np.count_nonzero(kept)))
 
 
-def count_by_label(judged: Judged, k: int | None = None) -> LabelCounts:
-    """(n_labels,) counts over the first k predictions of every document, over all of them if None."""
-    seen = slice(None) if k is None else judged.ranks < k
-    best, hits = judged.best[seen], judged.hits[seen].astype(bool)
-    return LabelCounts(*(np.bincount(labels, minlength=judged.n_labels) for labels in (judged.truth, best, best[hits])))
+def count_by_label(marked: MarkedPredictions, k: int | None = None) -> LabelCounts:
+    """(n_labels,) counts over the first k predictions of each document, over all predictions if None."""
+    seen = slice(None) if k is None else marked.ranks < k
+    best, hits = marked.best[seen], marked.hits[seen].astype(bool)
+    return LabelCounts(*(np.bincount(labels, minlength=marked.n_labels) for labels in (marked.truth, best, best[hits])))
 
 
 def check_weights(weights: Sequence[float] | Floats, n_labels: int) -> Floats:
@@ -173,7 +177,7 @@ def check_weights(weights: Sequence[float] | Floats, n_labels: int) -> Floats:
     if array.shape != (n_labels,):
         raise DataError(
             f"inverse_propensity has shape {array.shape} but Y has {n_labels} columns; "
-            "compute it from training labels laid over the same columns"
+            "compute it from training labels with the same columns"
         )
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise DataError("inverse_propensity holds a weight that is not a finite number above 0")

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from labelwise import __version__
 from labelwise.errors import DataError, StorageError
 from labelwise.kernels.isotonic import keep_order, pool_violators
-from labelwise.metrics.relevance import Scored, judge
+from labelwise.metrics.relevance import Scored, mark_predictions
 from labelwise.predictions.ranking import rank_best
 from labelwise.storage import FORMAT_VERSION, read_json, write_json
 from labelwise.types import Csr, Floats, Ints
@@ -80,9 +80,9 @@ class Calibrator:
         Y
             (n_docs, n_labels) true labels of the same documents.
         """
-        judged = judge(Y, Y_pred, None)
-        n_docs = int(np.count_nonzero(np.diff(judged.best_indptr)))
-        n_hits = int(judged.hits.sum(dtype=np.int64))
+        marked = mark_predictions(Y, Y_pred, None)
+        n_docs = int(np.count_nonzero(np.diff(marked.best_indptr)))
+        n_hits = int(marked.hits.sum(dtype=np.int64))
         if n_docs < MIN_DOCUMENTS:
             raise DataError(
                 f"only {n_docs} documents have predictions, and probabilities need at least {MIN_DOCUMENTS}; "
@@ -90,13 +90,13 @@ class Calibrator:
             )
         if n_hits < MIN_HITS:
             raise DataError(
-                f"only {n_hits} of {judged.hits.size} predictions are right, and probabilities need at least "
+                f"only {n_hits} of {marked.hits.size} predictions are right, and probabilities need at least "
                 f"{MIN_HITS}; fit on more validation data, and check that Y and Y_pred have the same labels and "
                 "documents in the same order"
             )
-        scores, probabilities = fit_curve(judged.scores, judged.hits)
+        scores, probabilities = fit_curve(marked.scores, marked.hits)
         return cls(
-            scores=scores, probabilities=probabilities, n_docs=n_docs, n_pairs=int(judged.hits.size), n_hits=n_hits
+            scores=scores, probabilities=probabilities, n_docs=n_docs, n_pairs=int(marked.hits.size), n_hits=n_hits
         )
 
     def transform(self, scores: npt.ArrayLike) -> npt.NDArray[np.float32]:

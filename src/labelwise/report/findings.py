@@ -9,7 +9,7 @@ import numpy as np
 from labelwise.data import Dataset
 from labelwise.events import Task
 from labelwise.metrics import Evaluation, calibration_error, evaluate, reliability_curve
-from labelwise.metrics.relevance import Judged, judge
+from labelwise.metrics.relevance import MarkedPredictions, mark_predictions
 from labelwise.metrics.tally import count_by_label
 from labelwise.models.base import CALIBRATED_ON, Model
 from labelwise.predictions import Predictions
@@ -70,7 +70,7 @@ class Findings:
     examples: list[Example]
 
     def ranked(self) -> list[LabelScore]:
-        """The labels with enough test documents to be judged, best first."""
+        """The labels with enough test documents to be measured, best first."""
         enough = [label for label in self.labels if label.support >= LEAST_SUPPORT]
         return enough or self.labels
 
@@ -108,9 +108,9 @@ def examine(
     if model.calibrator_ is not None:
         curve = reliability_curve(truth.Y, predictions, BINS, equal_mass=False)
         calibration = (calibration_error(truth.Y, predictions), *curve)
-    judged = judge(truth.Y, predictions, CALIBRATED_ON)
+    marked = mark_predictions(truth.Y, predictions, CALIBRATED_ON)
     cut = max(1, min(CALIBRATED_ON, round(truth.Y.nnz / len(truth))))
-    labels = _label_scores(judged, truth, train, cut)
+    labels = _label_scores(marked, truth, train, cut)
     return Findings(
         split=split,
         evaluation=evaluation,
@@ -118,12 +118,12 @@ def examine(
         cut=cut,
         labels=labels,
         n_unseen=sum(label.trained == 0 for label in labels),
-        examples=_examples(judged, predictions, truth, seed),
+        examples=_examples(marked, predictions, truth, seed),
     )
 
 
-def _label_scores(judged: Judged, truth: Dataset, train: Dataset | None, cut: int) -> list[LabelScore]:
-    counts = count_by_label(judged, cut)
+def _label_scores(marked: MarkedPredictions, truth: Dataset, train: Dataset | None, cut: int) -> list[LabelScore]:
+    counts = count_by_label(marked, cut)
     trained = None if train is None else np.bincount(train.Y.indices, minlength=train.n_labels)
     scores = []
     for i in np.flatnonzero(counts.true[: truth.n_labels]).tolist():
@@ -141,19 +141,19 @@ def _label_scores(judged: Judged, truth: Dataset, train: Dataset | None, cut: in
     return sorted(scores, key=lambda label: (-label.f1, -label.support, label.name))
 
 
-def _examples(judged: Judged, predictions: Predictions, truth: Dataset, seed: int) -> list[Example]:
+def _examples(marked: MarkedPredictions, predictions: Predictions, truth: Dataset, seed: int) -> list[Example]:
     """Some documents of each kind, none of them twice."""
-    n_docs = judged.n_docs
-    starts, sizes = judged.best_indptr[:-1], np.diff(judged.best_indptr)
-    true = np.diff(judged.indptr)
+    n_docs = marked.n_docs
+    starts, sizes = marked.best_indptr[:-1], np.diff(marked.best_indptr)
+    true = np.diff(marked.indptr)
     rows = np.flatnonzero((sizes > 0) & (true > 0))
     top = np.full(n_docs, -np.inf)
-    top[rows] = judged.scores[starts[rows]]
+    top[rows] = marked.scores[starts[rows]]
     hit = np.zeros(n_docs, bool)
-    hit[rows] = judged.hits[starts[rows]].astype(bool)
-    seen = judged.ranks < SHOWN
+    hit[rows] = marked.hits[starts[rows]].astype(bool)
+    seen = marked.ranks < SHOWN
     owner = np.repeat(np.arange(n_docs), sizes)
-    right = np.bincount(owner[seen], weights=judged.hits[seen], minlength=n_docs)
+    right = np.bincount(owner[seen], weights=marked.hits[seen], minlength=n_docs)
     missed = true - right
     chance = np.random.default_rng(seed).permutation(n_docs)
     orders = {
@@ -171,15 +171,15 @@ def _examples(judged: Judged, predictions: Predictions, truth: Dataset, seed: in
     for kind, order in orders.items():
         chosen = [int(i) for i in order[: EXAMPLES + len(used)] if int(i) not in used][:EXAMPLES]
         used.update(chosen)
-        examples += [_example(kind, i, judged, predictions, truth) for i in chosen]
+        examples += [_example(kind, i, marked, predictions, truth) for i in chosen]
     return examples
 
 
-def _example(kind: str, row: int, judged: Judged, predictions: Predictions, truth: Dataset) -> Example:
-    here = slice(judged.best_indptr[row], min(judged.best_indptr[row + 1], judged.best_indptr[row] + SHOWN))
-    best = judged.best[here].tolist()
-    true = judged.truth[judged.indptr[row] : judged.indptr[row + 1]].tolist()
-    marks = zip(best, judged.scores[here].tolist(), judged.hits[here].tolist(), strict=True)
+def _example(kind: str, row: int, marked: MarkedPredictions, predictions: Predictions, truth: Dataset) -> Example:
+    here = slice(marked.best_indptr[row], min(marked.best_indptr[row + 1], marked.best_indptr[row] + SHOWN))
+    best = marked.best[here].tolist()
+    true = marked.truth[marked.indptr[row] : marked.indptr[row + 1]].tolist()
+    marks = zip(best, marked.scores[here].tolist(), marked.hits[here].tolist(), strict=True)
     return Example(
         kind=kind,
         name=str(row) if truth.ids is None else truth.ids[row],
