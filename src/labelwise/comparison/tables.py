@@ -12,7 +12,7 @@ from labelwise.comparison.measure import Costs
 from labelwise.metrics.buckets import describe_bucket
 from labelwise.metrics.evaluation import Score
 from labelwise.metrics.intervals import Difference
-from labelwise.metrics.table import SURE
+from labelwise.metrics.table import SIGNIFICANT
 
 COSTS: dict[str, Callable[[Costs], float | None]] = {
     "train s": lambda costs: costs.train_s,
@@ -57,7 +57,7 @@ def tests_table(contest: SystemComparison) -> Table | None:
     if not tested:
         return None
     title = f"minus {contest.entries[0].name}"
-    table = Table(title=title, caption=f"percent points, 95 % interval, p of the paired test; bold: p < {SURE}")
+    table = Table(title=title, caption=f"percent points, 95 % interval, p of the paired test; bold: p < {SIGNIFICANT}")
     table.add_column("system", overflow="fold")
     table.add_column("")
     for k in contest.ks:
@@ -67,7 +67,9 @@ def tests_table(contest: SystemComparison) -> Table | None:
         for number, metric in enumerate(METRICS):
             found = [_difference(entry, f"{metric}@{k}") for k in contest.ks]
             if any(found):
-                cells = ["" if d is None else f"[bold]{_test(d)}[/]" if d.p_value < SURE else _test(d) for d in found]
+                cells = [
+                    "" if d is None else f"[bold]{_test(d)}[/]" if d.p_value < SIGNIFICANT else _test(d) for d in found
+                ]
                 table.add_row(entry.name if number == 0 else "", metric, *cells)
     return table
 

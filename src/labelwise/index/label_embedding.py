@@ -1,6 +1,6 @@
 """Label embeddings: Z, one row of features for each label, which the label tree is built on.
 
-`LABEL_EMBEDDINGS` is the table of all kinds. A kind says what it reads and how rows of that become rows of Z.
+`LABEL_EMBEDDINGS` is the table of all kinds. Each kind names its source and the function that computes Z from it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from labelwise.types import Csr, Floats
 Features: TypeAlias = Csr | npt.NDArray[np.float32]
 """Rows of features, sparse or dense."""
 EmbeddingSource: TypeAlias = Literal["features", "embeddings", "label-texts"]
-"""What a label embedding is made of: tf-idf of the documents, pretrained embeddings of the documents, or pretrained
+"""The source of a label embedding: tf-idf of the documents, pretrained embeddings of the documents, or pretrained
 embeddings of the labels' own texts."""
 
-# (label, document) pairs in one piece of work. Blocks do not change a value; they bound what is gathered at once.
+# (label, document) pairs in one piece of work. The size changes no value; it bounds the memory of a piece.
 PAIRS_PER_BLOCK = 1 << 14
 
 
