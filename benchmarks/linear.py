@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""LinearTree beside PECOS XR-Linear, napkinXC and omikuji: the same features, one run, one machine.
+"""LinearTree compared with PECOS XR-Linear, napkinXC and omikuji: the same features, one run, one machine.
 
-    python benchmarks/linear.py DATA [DATA ...] [--threads 2] [--systems …] [--matcher-negatives] [--json OUT] [--check]
+    python benchmarks/linear.py DATA [DATA ...] [--threads 2] [--systems …] [--peers ENV] [--matcher-negatives]
+        [--json OUT] [--check]
 
-DATA is a data set (a folder of jsonl splits) or a folder of ready features (X.trn.npz X.tst.npz Y.trn.npz Y.tst.npz).
-Every system runs in a process of its own, one after the other. The peers are run by ../shared/bench/peers/run.py in
-their own environment (see its README), which also makes the features with scikit-learn; labelwise's figures are taken
-in the same way: CPU and wall seconds of embedding, clustering and training, prediction of the whole test set with one
-and two threads (best of three, model saved and loaded), single queries, megabytes on disk, highest memory. Compiling
-or loading labelwise's kernels is timed apart (`jit_s`).
+DATA is a data set (a folder of jsonl splits) or a folder of features (X.trn.npz X.tst.npz Y.trn.npz Y.tst.npz). The
+features of a data set are scikit-learn's tf-idf, made by benchmarks/peers/make_features.py and kept in --features.
+Every system runs in a process of its own, one after the other: the peers by benchmarks/peers/run_peer.py, in the
+environment that benchmarks/peers/install.py makes. labelwise is measured by the same code: CPU and wall seconds of
+embedding, clustering and training, prediction of the whole test set with one and two threads (best of three, model
+saved and loaded), single queries, megabytes on disk, highest memory. Training alone is compared: labelwise holds out no
+documents and fits no calibration here. Compiling or loading labelwise's kernels is timed apart (`jit_s`).
 
 Prints a markdown table and one JSON line per data set. With --check the exit code is 1 when a bar is missed: against
 PECOS at its defaults, P@1, 3, 5 at most 0.15 below; training at most 1/5 of its CPU seconds in the geometric mean and
@@ -22,11 +24,17 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from peers.environment import VERSIONS, add_peers_option, peers_python
+
+if TYPE_CHECKING:
+    from labelwise.config import LinearTreeConfig
 
 ROOT = Path(__file__).resolve().parents[1]
-PEERS = ROOT.parent / "shared/bench/peers"
-PYTHON = Path(os.environ.get("PEERS_VENV", Path.home() / ".cache/labelwise-peers")) / "bin/python"
+PEERS = ROOT / "benchmarks" / "peers"
 COLUMNS = {
     "embed cpu s": "embed_cpu_s",
     "cluster cpu s": "cluster_cpu_s",
@@ -45,123 +53,85 @@ COLUMNS = {
 
 
 def run_labelwise(folder: Path, threads: int, negatives: str, preset: str, queries: int = 500) -> dict:
-    """What run.py measures, for labelwise."""
-    import resource
-    import time
-
-    sys.path.insert(0, str(PEERS))
+    """The figures of labelwise that peers/run_peer.py prints of a peer."""
     import numpy as np
     import scipy.sparse as sp
-    from run import ids_to_array, quality  # the peers' own yardstick
+    from peers.measurements import TOP_K, Recorder, best_labels, describe, folder_mb, quality, read_features
 
-    def peak() -> float:
-        return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
-
-    def load(name: str) -> sp.csr_array:
-        return sp.csr_array(sp.load_npz(folder / f"{name}.npz").tocsr().astype(np.float32))
-
-    X, Y, X_test, Y_test = (load(name) for name in ("X.trn", "Y.trn", "X.tst", "Y.tst"))
-    record: dict = {"rss_data_mib": peak()}
-
-    def timed(key: str, call):
-        wall, cpu = time.perf_counter(), time.process_time()
-        answer = call()
-        record[f"{key}_s"] = round(time.perf_counter() - wall, 3)
-        record[f"{key}_cpu_s"] = round(time.process_time() - cpu, 3)
-        return answer
-
-    from dataclasses import replace
-    from functools import partial
+    matrices = read_features(folder)
+    X, Y, X_test, Y_test = map(sp.csr_array, matrices)
+    recorder = Recorder()
+    recorder.memory("data")
 
     from labelwise import __version__
-    from labelwise.config import LinearTreeConfig
     from labelwise.index import build_tree, embed_labels
     from labelwise.models.linear_tree import LinearTree
-    from labelwise.models.training_report import TrainingReport
     from labelwise.rank.features import Features
     from labelwise.rank.tree import train_tree
 
-    config = LinearTreeConfig(threads=threads)
-    if preset != "default":
-        from labelwise.config.presets import load_linear_preset
-
-        config = replace(load_linear_preset(preset), threads=threads)
-    if negatives == "tfn+man":
-        config = replace(config, ranker=replace(config.ranker, negatives="tfn+man"))
-
-    def warm_up() -> None:
-        tiny = LinearTree(
-            replace(
-                config, index=replace(config.index, n_clusters=None if config.index.method in ("none", "kmeans") else 4)
-            )
-        )
+    config = configuration(threads, negatives, preset)
+    with recorder.timed("jit"):
+        clusters = None if config.index.method in ("none", "kmeans") else 4
+        tiny = LinearTree(replace(config, index=replace(config.index, n_clusters=clusters)))
         small = np.flatnonzero(np.diff(Y[:400].indptr))
         tiny.fit(X[small], Y[small]).predict(X_test[:20])
+    recorder.memory("jit")
 
-    timed("jit", warm_up)
-    record["rss_jit_mib"] = peak()
-    index = replace(config.index, threads=threads)
-    trees = []
-    record.update({f"{key}{unit}": 0.0 for key in ("embed", "cluster", "train") for unit in ("_s", "_cpu_s")})
-    total = dict(record)
-    for number in range(config.n_trees):
-        Z = timed("embed", lambda: embed_labels(Y, X, normalize_documents=index.normalize_documents, threads=threads))
-        Z = [Z]  # let go of before the models are trained, as fit does
-        tree = timed("cluster", lambda Z=Z, seed=number: build_tree(Z.pop(), replace(index, seed=seed)))
-        trees.append(
-            timed("train", lambda tree=tree, seed=number: train_tree(Features.of(X), Y, tree, config, seed=seed))
-        )
-        for key in total:
-            if key.startswith(("embed_", "cluster_", "train_")):
-                total[key] = round(total[key] + record[key], 3)
-    record.update({key: value for key, value in total.items() if key.startswith(("embed_", "cluster_", "train_"))})
-    record["rss_train_mib"] = peak()
-    model = LinearTree(config)
-    model.tfidf_, model.calibrator_, model.labels_ = None, None, [str(i) for i in range(Y.shape[1])]
-    model.trees_, model.n_features_ = tuple(trees), X.shape[1]
-    model.report_, model._searches = TrainingReport(), model._make_searches()
+    stages = [f"{stage}{unit}" for stage in ("embed", "cluster", "train") for unit in ("_s", "_cpu_s")]
+    sums, trees = dict.fromkeys(stages, 0.0), []
+    for seed in range(config.n_trees):
+        with recorder.timed("embed"):
+            Z = embed_labels(Y, X, normalize_documents=config.index.normalize_documents, threads=threads)
+        with recorder.timed("cluster"):
+            tree = build_tree(Z, config.index, seed=seed, threads=threads)
+        del Z  # before the models are trained, as fit does
+        with recorder.timed("train"):
+            trees.append(train_tree(Features.of(X), Y, tree, config, seed=seed))
+        sums = {key: round(value + recorder.figures[key], 3) for key, value in sums.items()}
+    recorder.figures |= sums
+    recorder.memory("train")
+    del tree, trees
+    with recorder.timed("fit"):  # the same stages once more, now as a user runs them
+        model = LinearTree(config).fit(X, Y)
     with tempfile.TemporaryDirectory() as scratch:
         target = Path(scratch) / "model"
-        timed("save", partial(model.save, target))
-        record["model_mb"] = round(sum(f.stat().st_size for f in target.rglob("*") if f.is_file()) / 1e6, 2)
-        del model, trees
-        loaded = timed("load", lambda: LinearTree.load(target))
-        for n in dict.fromkeys((1, threads)):
+        with recorder.timed("save"):
+            model.save(target)
+        recorder.figures["model_mb"] = folder_mb(target)
+        del model
+        with recorder.timed("load"):
+            loaded = LinearTree.load(target)
+        for n in dict.fromkeys((threads, 1)):
             loaded.config = replace(config, threads=n)
-            best = []
-            for _ in range(3):
-                found = timed(f"predict_{n}thr", lambda: loaded.predict(X_test))
-                best.append((record[f"predict_{n}thr_s"], record[f"predict_{n}thr_cpu_s"]))
-            record[f"predict_{n}thr_s"], record[f"predict_{n}thr_cpu_s"] = min(best)
-        loaded.config = replace(config, threads=1)
+            found = recorder.best_of(f"predict_{n}thr", 3, lambda: loaded.predict(X_test, top_k=TOP_K))
+        recorder.per_document(X_test.shape[0])
         rows = [X_test[i : i + 1] for i in range(min(queries, X_test.shape[0]))]
-        for row in rows[:20]:
-            loaded.predict(row)
-        times = []
-        for row in rows:
-            start = time.perf_counter()
-            loaded.predict(row)
-            times.append(1e3 * (time.perf_counter() - start))
-        record["query_p50_ms"], record["query_p99_ms"] = (round(float(t), 3) for t in np.percentile(times, (50, 99)))
-    record["rss_peak_mib"] = peak()
-    matrix = found.matrix
-    lists = []
-    for a, b in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True):
-        order = np.argsort(-matrix.data[a:b], kind="stable")
-        lists.append(matrix.indices[a:b][order])
-    record.update(quality(ids_to_array(lists, 10), Y_test, Y))
-    return {"system": f"labelwise {__version__}", "setting": negatives if preset == "default" else preset, **record}
+        recorder.latency(rows, lambda row: loaded.predict(row, top_k=TOP_K))
+    recorder.memory("peak")
+    about = {"system": f"labelwise {__version__}", "setting": negatives if preset == "default" else preset}
+    about |= {"threads": threads} | describe(folder, *matrices[:3])
+    return about | recorder.figures | quality(best_labels(found.matrix), Y_test, Y)
+
+
+def configuration(threads: int, negatives: str, preset: str) -> "LinearTreeConfig":
+    """A linear model that learns from all documents and fits no calibration, as the peers do."""
+    from labelwise.config import HoldoutConfig, LinearTreeConfig
+    from labelwise.config.presets import load_linear_preset
+
+    config = LinearTreeConfig() if preset == "default" else load_linear_preset(preset)
+    ranker = replace(config.ranker, negatives="tfn+man") if negatives == "tfn+man" else config.ranker
+    return replace(config, ranker=ranker, threads=threads, holdout=HoldoutConfig(share=0, calibrate=False))
 
 
 def features_of(data: Path, scratch: Path) -> Path:
-    """The folder of features: `data` itself, or made by the peers' script from a data set."""
+    """The folder of features: `data` itself, or the one that is made of a data set."""
     if (data / "X.trn.npz").is_file() and (data / "X.tst.npz").is_file():
         return data
     folder = scratch / data.name
-    if not (folder / "features.json").is_file():
-        subprocess.run(
-            [str(PYTHON), str(PEERS / "features.py"), str(data), str(folder)], check=True, stdout=subprocess.DEVNULL
-        )
+    if not (folder / "Y.tst.npz").is_file():  # the file that is written last
+        command = [sys.executable, str(PEERS / "make_features.py"), str(data), str(folder)]
+        if subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode:
+            sys.exit(f"no features could be made of {data}")
     return folder
 
 
@@ -172,7 +142,8 @@ def measure(system: str, folder: Path, args: argparse.Namespace) -> dict:
         command = [sys.executable, __file__, "--worker", str(folder), negatives, preset, "--threads", str(args.threads)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     else:
-        command = [str(PYTHON), str(PEERS / "run.py"), name, str(folder), "--threads", str(args.threads)]
+        command = [sys.executable, str(PEERS / "run_peer.py"), name, str(folder), "--peers", str(args.peers)]
+        command += ["--threads", str(args.threads)]
         command += ["--negatives", setting] if setting.startswith("tfn") else ["--trees", setting] if setting else []
         environment = dict(os.environ)
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -183,11 +154,12 @@ def measure(system: str, folder: Path, args: argparse.Namespace) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, nargs="*")
+    parser.add_argument("data", type=Path, nargs="*", help="data sets, or folders of features")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--systems", default="labelwise,pecos,napkinxc,omikuji", help="name or name:setting, by commas")
     parser.add_argument("--matcher-negatives", action="store_true", help="also TFN+MAN of labelwise and PECOS")
     parser.add_argument("--features", type=Path, default=ROOT / "bench-cache", help="where features are kept")
+    add_peers_option(parser)
     parser.add_argument("--json", type=Path, help="also append the JSON lines to this file")
     parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
     parser.add_argument("--worker", nargs=3, metavar=("FOLDER", "NEGATIVES", "PRESET"), help=argparse.SUPPRESS)
@@ -200,6 +172,11 @@ def main() -> None:
     systems = args.systems.split(",")
     if args.matcher_negatives:
         systems += ["labelwise:tfn+man", "pecos:tfn+man"]
+    names = {system.partition(":")[0] for system in systems}
+    for name in sorted(names - {"labelwise", *VERSIONS}):
+        parser.error(f"there is no system {name}; known are labelwise, {', '.join(VERSIONS)}")
+    if names & set(VERSIONS):
+        peers_python(args.peers)  # exits where there is none, before any work
     results: dict[str, dict[str, dict]] = {}
     for data in args.data:
         folder = features_of(data, args.features)
@@ -214,12 +191,12 @@ def main() -> None:
             with args.json.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
     missed = bars(results)
-    print("\n" + ("every bar that could be judged is met" if not missed else "missed: " + "; ".join(missed)))
+    print("\n" + ("every bar that could be checked is met" if not missed else "missed: " + "; ".join(missed)))
     sys.exit(1 if args.check and missed else 0)
 
 
 def bars(results: dict[str, dict[str, dict]]) -> list[str]:
-    """The bars that are missed, a phrase each."""
+    """The bars that are missed, each as a phrase."""
     missed, shares, gains = [], [], []
     for name, systems in results.items():
         ours, pecos = systems.get("labelwise"), systems.get("pecos")
