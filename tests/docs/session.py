@@ -68,7 +68,7 @@ class Session:
         return said.getvalue()
 
     def _command(self, line: int, command: str) -> str:
-        words = shlex.split(command, comments=True)
+        words = shlex.split(command.replace("\\\n", " "), comments=True)  # shlex does not join continued lines
         if not words:
             return ""
         place = f"{self.page.name}:{line}: {command}"
