@@ -146,7 +146,7 @@ def claims(data: Path) -> list[Claim]:
         Claim(
             f"Parabel on {name}, README",
             "README.md",
-            rf"^\| {name}: [^|]*\| {PRECISIONS} \|",
+            rf"^\| {name}: [^|\n]*\| {PRECISIONS} \|",
             lambda name=name: accuracy("parabel", data / name)[:3],
             name,
         )
@@ -156,7 +156,7 @@ def claims(data: Path) -> list[Claim]:
         Claim(
             f"Parabel on {name}, beside the nine",
             "docs/results/paper.md",
-            rf"^\| `parabel` \|(?:[^|]*\|){{{column}}} {PRECISIONS} \|",
+            rf"^\| `parabel` \|(?:[^|\n]*\|){{{column}}} {PRECISIONS} \|",
             lambda name=name: accuracy("parabel", data / name)[:3],
             name,
         )
@@ -166,7 +166,7 @@ def claims(data: Path) -> list[Claim]:
         Claim(
             f"Parabel on {name}",
             "docs/results/matcher.md",
-            rf"^\| {name} \| `parabel`[^|]*\| {PRECISIONS} \| {NUMBER} \|",
+            rf"^\| {name} \| `parabel`[^|\n]*\| {PRECISIONS} \| {NUMBER} \|",
             lambda name=name: accuracy("parabel", data / name),
             name,
         )
@@ -177,7 +177,7 @@ def claims(data: Path) -> list[Claim]:
         Claim(
             f"the default on {name}",
             "docs/results/linear.md",
-            rf"^\| {name} \| default \|[^|]*\|[^|]*\|[^|]*\| {PRECISIONS} \| {NUMBER} \|",
+            rf"^\| {name} \| default \|[^|\n]*\|[^|\n]*\|[^|\n]*\| {PRECISIONS} \| {NUMBER} \|",
             lambda name=name: accuracy("default", data / name, sklearn=True),
             name,
         )
@@ -187,14 +187,14 @@ def claims(data: Path) -> list[Claim]:
         Claim(
             "the default on eurlex57k, README",
             "README.md",
-            rf"^\| \*\*labelwise\*\* `LinearTree` \|[^|]*\|[^|]*\|[^|]*\| {PRECISIONS} \|",
+            rf"^\| \*\*labelwise\*\* `LinearTree` \|[^|\n]*\|[^|\n]*\|[^|\n]*\| {PRECISIONS} \|",
             lambda: accuracy("default", data / "eurlex57k", sklearn=True)[:3],
             "eurlex57k",
         ),
         Claim(
             "the default on the shop of 50,000 products",
             "docs/results/linear.md",
-            rf"^\| shop \(generated\) \| \*\*labelwise\*\* \|(?:[^|]*\|)*? {PRECISIONS} \| {NUMBER} \|$",
+            rf"^\| shop \(generated\) \| \*\*labelwise\*\* \|(?:[^|\n]*\|)*? {PRECISIONS} \| {NUMBER} \|$",
             lambda: shop_accuracy("default", 50_000, 10_000),
         ),
         Claim(
