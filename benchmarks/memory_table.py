@@ -38,7 +38,8 @@ from labelwise.config import EncoderConfig, MatcherConfig
 from labelwise.features.encoder import Encoder
 from labelwise.features.packing import make_packer
 from labelwise.features.token_store import TokenStore
-from labelwise.match.network import Network, document_losses
+from labelwise.match.losses import document_losses
+from labelwise.match.network import Network
 from labelwise.match.training.batches import Packed, Padded
 from labelwise.match.training.device_data import DeviceData
 from labelwise.match.training.distributed import Processes

@@ -8,7 +8,8 @@ from torch import nn
 from labelwise.config import EncoderConfig, MatcherConfig
 from labelwise.features.encoder import Encoder
 from labelwise.match.finetuned import Documents
-from labelwise.match.network import Network, constant_loss
+from labelwise.match.losses import constant_loss
+from labelwise.match.network import Network
 from labelwise.match.training.batches import Batch
 from labelwise.match.training.device_data import DeviceData
 from tests.features.tiny import WORDS

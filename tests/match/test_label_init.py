@@ -11,7 +11,8 @@ from labelwise.features.normalize import unit_rows
 from labelwise.match.finetuned import FineTunedMatcher
 from labelwise.match.heads import MARGIN, LabelHead
 from labelwise.match.label_init import fit_labels
-from labelwise.match.network import Network, constant_loss, document_losses
+from labelwise.match.losses import constant_loss, document_losses
+from labelwise.match.network import Network
 from labelwise.match.shared import side_by_side
 from labelwise.match.training.device_data import DeviceData
 from labelwise.match.training.distributed import Processes

@@ -23,7 +23,8 @@ from labelwise.match.documents import Documents
 from labelwise.match.heads import Head, History, LabelHead, as_rows
 from labelwise.match.label_init import fit_labels
 from labelwise.match.linear import LinearMatcher, unseen_scores
-from labelwise.match.network import Network, constant_loss
+from labelwise.match.losses import LABEL_LOSS, constant_loss
+from labelwise.match.network import Network
 from labelwise.match.recall import mean_recall
 from labelwise.match.shared import side_by_side
 from labelwise.match.training.batches import in_order
@@ -114,7 +115,7 @@ class FineTunedMatcher:
             assert E is not None
             start = fit_labels(unit_rows(E), Y, device=device, seed=seed, on_event=on_event)
             network.set_rows(n_clusters, *start)
-            constant += constant_loss(Y, "bce", mean=config.mean_loss)
+            constant += constant_loss(Y, LABEL_LOSS, mean=config.mean_loss)
             M = side_by_side([M, Y])
         packer = make_packer(encoder) if self._packs(device) else None
         corpus = DeviceData(encoder, documents.tokens, M, n_labels=n_labels, term=term, packer=packer, device=device)

@@ -1,13 +1,11 @@
 """The network g(x, k): an encoder's embedding of the text, and a linear score for every cluster.
 
-Equation 4 of the paper: the loss of a document is the sum over clusters of max(0, 1 - M~ g)^2 with M~ = 2 M - 1, M = 1
-where the document has a label of the cluster. The embedding is scaled to length sqrt(hidden) before it is scored, so
-that one learning rate of the head suits every encoder, and the head and the ranker see the same directions.
+The embedding is scaled to length sqrt(hidden) before it is scored, so that one learning rate of the head suits every
+encoder, and the head and the ranker see the same directions. `labelwise.match.losses` has the losses of the scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -16,10 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from labelwise.config import MatcherLoss
 from labelwise.features.encoder import Encoder
 from labelwise.features.packing import Packer
-from labelwise.types import Csr
 
 
 class Network(nn.Module):
@@ -84,39 +80,3 @@ class Network(nn.Module):
         self.head.weight.copy_(weight[:n_clusters])
         self.head.bias.copy_(bias[:n_clusters])
         return behind
-
-
-def document_losses(
-    scores: Tensor, signs: Tensor, kind: MatcherLoss, *, mean: bool, weights: Tensor | None = None
-) -> Tensor:
-    """(batch,) the loss of each document: summed over clusters, or their mean.
-
-    Parameters
-    ----------
-    scores : (batch, n_clusters)
-    signs : (batch, n_clusters), M~: 1 for the document's clusters, -1 for the others
-    weights : (n_clusters,) for how many clusters each of these stands; for itself if not given
-    """
-    losses: dict[str, Callable[[Tensor], Tensor]] = {
-        "squared-hinge": lambda margin: functional.relu(1 - margin).square(),
-        "hinge": lambda margin: functional.relu(1 - margin),
-        "bce": lambda margin: functional.softplus(-margin),
-    }
-    each = losses[kind](scores * signs)
-    if weights is None:
-        return each.mean(dim=1) if mean else each.sum(dim=1)
-    total = (each * weights).sum(dim=1)
-    return total / weights.sum() if mean else total
-
-
-def constant_loss(M: Csr, kind: MatcherLoss, *, mean: bool) -> float:
-    """The loss of the best answer that is the same for every document: what a network must beat to have learnt.
-
-    For a cluster that a share p of the documents have, the best constant is 2p - 1 with squared hinge, the more
-    frequent answer with hinge, and log(p / (1 - p)) with cross-entropy.
-    """
-    p = np.bincount(M.indices, minlength=M.shape[1]) / M.shape[0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        entropy = -np.nan_to_num(p * np.log(p)) - np.nan_to_num((1 - p) * np.log1p(-p))
-    each = {"squared-hinge": 4 * p * (1 - p), "hinge": 2 * np.minimum(p, 1 - p), "bce": entropy}[kind]
-    return float(each.mean() if mean else each.sum())

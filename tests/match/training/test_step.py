@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from labelwise.match.network import document_losses
+from labelwise.match.losses import document_losses
 from labelwise.match.training import optimizer as weights_module
 from labelwise.match.training.batches import Batch, Shape
 from labelwise.match.training.distributed import Processes
@@ -35,7 +35,7 @@ def loss_of(network, corpus, rows):
 
 @pytest.mark.parametrize("clip", [0.05, 1e3])
 def test_updates_are_those_of_adamw_with_clipping(bert, clip):
-    changes = {"clip": clip, "weight_decay": 0.3}
+    changes = {"max_grad_norm": clip, "weight_decay": 0.3}
     network, corpus, weights, step = make(bert, **changes)
     config = settings(**changes)
     plain = copy.deepcopy(network)

@@ -56,7 +56,8 @@ def train(
     corpus
         The training documents with their clusters, on the network's device.
     constant_loss
-        The loss of one answer for all documents, for the guard (see `network.constant_loss`).
+        The loss of the best scores that are the same for all documents, which training must beat (see
+        `labelwise.match.losses.constant_loss`).
     evaluate
         Gives the recall of the true clusters of validation documents; the best weights by it are kept, and training
         stops when it has not risen `patience` times. The last weights are kept if there is none.

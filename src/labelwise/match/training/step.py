@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from labelwise.config import MatcherConfig
-from labelwise.match.network import Network, document_losses
+from labelwise.match.losses import LABEL_LOSS, document_losses
+from labelwise.match.network import Network
 from labelwise.match.training.batches import Batch, Rows, Shape, cut
 from labelwise.match.training.device_data import DeviceData
 from labelwise.match.training.optimizer import MixedPrecisionOptimizer
@@ -134,7 +135,7 @@ class TrainStep:
             return document_losses(scores, signs, config.loss, mean=config.mean_loss, weights=weights)
         return document_losses(
             scores[:, :-n_labels], signs[:, :-n_labels], config.loss, mean=config.mean_loss
-        ) + document_losses(scores[:, -n_labels:], signs[:, -n_labels:], "bce", mean=config.mean_loss)
+        ) + document_losses(scores[:, -n_labels:], signs[:, -n_labels:], LABEL_LOSS, mean=config.mean_loss)
 
     def _update(self) -> None:
         self._updates += 1
