@@ -1,4 +1,4 @@
-"""Measuring systems, means over seeds, and finding results again."""
+"""Systems compared: means over seeds, results found again, files of predictions."""
 
 import json
 from statistics import fmean, stdev
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelwise import LinearTree, RunDirectory, generate_shop, load_model, precision_at_k
+from labelwise import RunDirectory, generate_shop, precision_at_k
 from labelwise.comparison.contest import (
     EvalSettings,
     SystemResult,
@@ -17,16 +17,17 @@ from labelwise.comparison.contest import (
     prediction_files,
     run_contest,
 )
-from labelwise.comparison.measure import Clock, Costs, Outcome, measure_system
+from labelwise.comparison.measure import Costs, measure_system
 from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System
-from labelwise.comparison.worker import DataLocation, measure_alone
-from labelwise.config.presets import load_linear_preset
-from labelwise.errors import DataError, LabelwiseError, StorageError
+from labelwise.comparison.worker import DataLocation
+from labelwise.errors import DataError
 from labelwise.metrics import compare, evaluate
 
 Y = sp.csr_array(np.array([[1, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 1]]))
+
 FIRST = sp.csr_array(np.array([[0.9, 0.8, 0, 0], [0.9, 0, 0.8, 0], [0, 0.9, 0, 0.8]]))
+
 SECOND = sp.csr_array(np.array([[0.9, 0, 0.8, 0], [0, 0, 0.9, 0.8], [0.9, 0, 0, 0.8]]))
 
 
@@ -55,43 +56,6 @@ def test_the_mean_of_two_evaluations_is_worked_out_by_hand():
 def test_costs_are_averaged_where_all_have_them():
     mean = mean_costs([Costs(train_s=1, model_mb=3), Costs(train_s=2), Costs(train_s=6, model_mb=5)])
     assert (mean.train_s, mean.model_mb, mean.peak_mib) == (3, None, None)
-
-
-def test_found_stages_count_as_if_they_were_computed(tmp_path):
-    for name, seconds in (("a", 100.0), ("b", 1000.0)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "stage.json").write_text(json.dumps({"seconds": seconds, "cpu_seconds": 2 * seconds}))
-    heard = []
-    clock = Clock(lambda name, values: heard.append(name))
-    clock.on_event("stage", {"found": True, "folder": str(tmp_path / "a")})
-    clock.on_event("stage", {"found": True, "folder": str(tmp_path / "a")})  # once is enough
-    clock.on_event("stage", {"found": False, "folder": str(tmp_path / "b")})
-    clock.on_event("stage", {"found": True, "folder": str(tmp_path / "b")})  # made just now
-    costs = clock.costs()
-    assert 100 <= costs.train_s < 105
-    assert 200 <= costs.train_cpu_s < 205
-    assert costs.found_s == 100
-    assert heard == ["stage"] * 4
-
-
-def test_measured_predictions_are_the_model_s_own(splits, tmp_path):
-    system = System(name="default", preset="default")
-    costs = measure_system(system, splits, tmp_path / "out", top_k=5, run_dir=None, keep_model=True)
-    outcome = Outcome.load(tmp_path / "out", splits)
-    own = LinearTree(load_linear_preset("default")).fit(splits.train.texts, splits.train.Y)
-    wanted = own.predict(splits.test.texts, top_k=5)
-    assert np.array_equal(outcome.predictions.matrix.toarray(), wanted.matrix.toarray())
-    assert outcome.costs == costs
-    assert load_model(outcome.model).labels_ == splits.train.labels
-    assert costs.train_s > 0
-    assert costs.train_cpu_s > 0
-    assert costs.predict_ms > 0
-    size = sum(file.stat().st_size for file in (tmp_path / "out" / "model").rglob("*") if file.is_file())
-    assert costs.model_mb == pytest.approx(size / 1e6)
-    assert costs.peak_mib is None
-    fewer = Splits(name="x", train=splits.train, validation=None, test=splits.test.take([0, 1]))
-    with pytest.raises(StorageError, match="predictions of other documents"):
-        Outcome.load(tmp_path / "out", fewer)
 
 
 def test_results_are_found_again(splits, tmp_path):
@@ -126,14 +90,6 @@ def test_files_of_predictions(tmp_path):
         prediction_files(tmp_path / "empty")
     with pytest.raises(DataError, match="no such folder"):
         prediction_files(tmp_path / "missing")
-
-
-def test_a_process_that_dies_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("sys.executable", "/bin/false")
-    with pytest.raises(LabelwiseError, match="its process ended with code 1"):
-        measure_alone(
-            System(name="default", preset="default"), DataLocation(path="x"), tmp_path / "o", top_k=5, run_dir=None
-        )
 
 
 def test_the_first_may_fail(tmp_path):

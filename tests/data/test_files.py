@@ -1,3 +1,5 @@
+"""Text files, compressed or not: blocks of lines, encodings, damage."""
+
 import bz2
 import gzip
 import lzma
@@ -10,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelwise.data import files
-from labelwise.data.archive import append_file, open_writer
 from labelwise.data.files import compression_of, plain_name, read_blocks, read_lines
 from labelwise.data.options import BadRows
-from labelwise.errors import DataError, UsageError
+from labelwise.errors import DataError
 
 TEXT = "".join(f"line {i} with ünïcode\n" for i in range(1, 2001)).encode()
 
@@ -150,20 +151,3 @@ def test_lines_do_not_depend_on_block_size(tmp_path_factory, lines, size):
 def test_plain_names():
     assert plain_name(Path("a/train.jsonl.xz")) == "train.jsonl"
     assert plain_name(Path("train.jsonl")) == "train.jsonl"
-
-
-@pytest.mark.parametrize("kind", [None, "gz", "xz", "zst"])
-def test_what_is_written_is_read(tmp_path, kind):
-    with open_writer(tmp_path / "a", kind) as stream:
-        stream.write("é\r\nb\n")
-    with open_writer(tmp_path / "b", kind) as stream:
-        stream.write("c\n")
-    append_file(tmp_path / "a", tmp_path / "b")
-    assert compression_of(tmp_path / "a") == kind
-    assert lines_of(tmp_path / "a") == ["é", "b", "c"]
-    assert not (tmp_path / "b").exists()
-
-
-def test_an_unknown_compression(tmp_path):
-    with pytest.raises(UsageError, match="'rar'; there are: gz, xz, zst"), open_writer(tmp_path / "a", "rar"):
-        pass

@@ -4,6 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
 
+from labelwise.metrics import evaluate
+
 # Four documents over five labels. Right predictions: document 0 at ranks 1 and 3, document 1 at rank 2.
 TRUTH = [{0, 1, 2}, {4}, set(), {1, 3}]
 SCORES = [{0: 0.9, 3: 0.8, 1: 0.7}, {3: 0.9, 4: 0.5}, {0: 1.0}, {}]
@@ -33,6 +35,19 @@ def score_matrix(scores, n_labels, dtype=np.float32) -> sp.csr_array:
 
 def hand_worked() -> tuple[sp.csr_array, sp.csr_array]:
     return truth_matrix(TRUTH, 5), score_matrix(SCORES, 5)
+
+
+def hand_evaluation(**options):
+    return evaluate(*hand_worked(), train_counts=COUNTS, n_train_docs=300, **options)
+
+
+def noisy_systems(n_docs=1500, n_labels=60):
+    """A truth, a good system and a worse one that differs from it by more noise."""
+    rng = np.random.default_rng(3)
+    truth = (rng.random((n_docs, n_labels)) < 0.05).astype(np.float32)
+    good = truth + 0.8 * rng.standard_normal(truth.shape)
+    bad = truth + 1.2 * rng.standard_normal(truth.shape)
+    return (sp.csr_array(matrix) for matrix in (truth, good, bad))
 
 
 def frozen(matrix: sp.csr_array, *, wide: bool) -> sp.csr_array:

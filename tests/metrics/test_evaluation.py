@@ -1,41 +1,20 @@
+"""evaluate: totals and buckets, options, JSON."""
+
 import json
-import subprocess
-import sys
-from io import StringIO
 from math import log2
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
-from rich.console import Console
 
 from labelwise import metrics
 from labelwise.errors import DataError, UsageError
-from labelwise.metrics import compare, evaluate
+from labelwise.metrics import evaluate
 from labelwise.metrics.buckets import assign_buckets, describe_bucket
 from labelwise.predictions import Predictions
-from tests.metrics.examples import COUNTS, hand_worked, problems
+from tests.metrics.examples import COUNTS, hand_evaluation, hand_worked, noisy_systems, problems
 from tests.reference import metrics as reference
-
-
-def hand_evaluation(**options):
-    return evaluate(*hand_worked(), train_counts=COUNTS, n_train_docs=300, **options)
-
-
-def noisy_systems(n_docs=1500, n_labels=60):
-    """A truth, a good system and a worse one that differs from it by more noise."""
-    rng = np.random.default_rng(3)
-    truth = (rng.random((n_docs, n_labels)) < 0.05).astype(np.float32)
-    good = truth + 0.8 * rng.standard_normal(truth.shape)
-    bad = truth + 1.2 * rng.standard_normal(truth.shape)
-    return (sp.csr_array(matrix) for matrix in (truth, good, bad))
-
-
-def show(table) -> str:
-    console = Console(width=100, file=StringIO())
-    console.print(table)
-    return console.file.getvalue()
 
 
 def test_buckets_by_hand():
@@ -204,19 +183,3 @@ def test_saved_as_json(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["evaluation.json"]
     empty = evaluate(sp.csr_array((2, 3)), sp.csr_array((2, 3)), bootstrap=5)
     json.dumps(empty.to_dict(), allow_nan=False)
-
-
-def test_tables_show_the_figures():
-    evaluation = hand_evaluation(threshold=0.75)
-    text = show(evaluation.table(title="by hand"))
-    for piece in ("by hand", "@5", "≥ 0.75", "PSnDCG", "25.00 ±", "tail coverage", "6–100 training documents"):
-        assert piece in text
-    text = show(compare(evaluation, evaluation, names=("ours", "theirs")).table())
-    for piece in ("ours", "theirs", "+0.00", "1.000"):
-        assert piece in text
-
-
-def test_rich_is_not_imported_before_a_table_is_wanted():
-    code = "import labelwise.metrics, sys; print('rich' in sys.modules, 'sklearn' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]

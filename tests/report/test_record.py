@@ -6,10 +6,8 @@ import pytest
 
 from labelwise import RunDirectory, UsageError, storage
 from labelwise.report import write_report
-from labelwise.report.chart import Chart, Scale
-from labelwise.report.html import data, join, short, table, tag
 from labelwise.report.record import read_records
-from tests.report.reading import Page, read
+from tests.report.reading import read
 
 
 def stage(run, name, n):
@@ -88,31 +86,3 @@ def test_an_empty_directory(tmp_path):
     (tmp_path / "runs").mkdir()
     with pytest.raises(UsageError, match="is an empty run directory; train with --run-dir"):
         read_records(tmp_path)
-
-
-def test_html_is_escaped_by_construction():
-    assert tag("p", "<b>", tag("i", "&"), class_='a"b', data_x=None) == '<p class="a&quot;b">&lt;b&gt;<i>&amp;</i></p>'
-    assert join("<", None, 3) == "&lt;3"
-    assert "&lt;td&gt;" in table(["<td>"], [["<td>"]])
-    hard = ["</script>", "<!--", "\u2028", "&amp;", "é"]
-    page = Page(data("x", hard))
-    assert json.loads(page.all("script", id="x")[0][1]) == hard
-    assert page.errors == []
-    assert short("  one\n two three", 9) == "one two…"
-    assert short("x" * 20, 5) == "xxxx…"
-
-
-def test_scales():
-    scale = Scale.around([3.0, 97.0], "x")
-    assert (scale.low, scale.high) == (0, 100)
-    assert scale.ticks() == [0, 20, 40, 60, 80, 100]
-    log = Scale(1, 1000, "x", log=True)
-    assert log.ticks() == [1, 10, 100, 1000]
-    assert log.share(10) == pytest.approx(1 / 3)
-    assert [log.words(value) for value in (1, 1000)] == ["1", "1,000"]
-    assert Scale(0, 1, "p", percent=True).words(0.2) == "20 %"
-    assert Scale.around([2e-5], "rate").words(2e-5) == "2e-5"
-    chart = Chart(Scale(0, 10, "x"), Scale(0, 10, "y"))
-    left, bottom = chart.place((0, 0))
-    right, top = chart.place((10, 10))
-    assert chart.place((5, 5)) == ((left + right) / 2, (top + bottom) / 2)

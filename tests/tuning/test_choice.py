@@ -5,54 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from labelwise import generate_shop
 from labelwise import tuning as auto
 from labelwise.config import LinearTreeConfig, XTransformerConfig
 from labelwise.config.presets import load_preset
 from labelwise.errors import UsageError
-from labelwise.tuning import Estimate, Machine, Sizes, choose, clusters, describe_plan, estimate, free_memory
+from labelwise.tuning import choose, clusters, estimate
 from tests.features.tiny import write_model
-
-GB = 10**9
-LAPTOP = Machine(cores=2, memory=16 * GB)
-SERVER = Machine(cores=16, memory=128 * GB, gpu="H200", gpu_memory=139 * GB)
-SMALL_GPU = Machine(cores=8, memory=32 * GB, gpu="T4", gpu_memory=5 * GB)
-
-
-def sizes(n_docs, n_labels, characters, pairs=5):
-    words = characters / 6
-    return Sizes(
-        n_docs=n_docs,
-        n_labels=n_labels,
-        n_pairs=pairs * n_docs,
-        characters=n_docs * characters,
-        lengths=(characters / 4 + 2,) * 10,
-        n_values=n_docs * min(words, 2.2 * words**0.74),
-    )
-
-
-SHOP = sizes(5_000, 1_200, 90)
-LAWS = sizes(45_000, 4_300, 3_600)
-MANY = sizes(2_000_000, 1_000_000, 90)
+from tests.tuning.examples import GB, LAPTOP, LAWS, MANY, SERVER, SHOP, SMALL_GPU, sizes
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
     return str(write_model(tmp_path_factory.mktemp("encoder") / "tiny", "bert"))
-
-
-def test_sizes_are_counted_and_lengths_estimated():
-    train = generate_shop(500, 100)["train"]
-    found = Sizes.of(train)
-    assert (found.n_docs, found.n_labels, found.n_pairs) == (450, 100, train.Y.nnz)
-    assert found.characters == pytest.approx(sum(map(len, train.texts)))
-    assert found.held(512) == 1 > found.held(10)
-    assert found.tokens(8) == 8 * 450
-    assert 15 < found.tokens(512) / 450 < 40
-    features = Sizes.of(replace(train, texts=None, features=train.Y))
-    assert (features.lengths, features.characters, features.n_values) == ((), 0, train.Y.nnz)
-    assert (features.tokens(64), features.held(64)) == (0, 1)
-    assert Sizes.of(train.take([])).n_docs == 0
 
 
 @pytest.mark.parametrize(("words", "want"), [(12, 0), (29, 0), (31, 10), (53, 15), (104, 30), (400, 80)])
@@ -155,58 +119,6 @@ def test_without_texts_torch_or_encoder_it_is_linear(monkeypatch):
 
     monkeypatch.setattr("labelwise.features.pretrained.find_encoder", missing)
     assert choose(SHOP, machine=SERVER).reasons == ["minilm is not installed"]
-
-
-def test_estimates_grow_with_the_work():
-    linear = [estimate(LinearTreeConfig(), data, LAPTOP) for data in (SHOP, LAWS, MANY)]
-    assert linear[0].seconds < linear[1].seconds < linear[2].seconds
-    assert linear[0].memory < linear[1].memory < linear[2].memory
-    assert 10 < linear[2].seconds < 600  # 157 CPU seconds once in docs/results/scaling.md, here twice on two cores
-    hybrid, full = load_preset("hybrid"), load_preset("x-transformer")
-    assert estimate(hybrid, SHOP, LAPTOP).seconds < estimate(full, SHOP, LAPTOP).seconds
-    assert estimate(full, LAWS, SERVER).seconds < estimate(full, LAWS, LAPTOP).seconds
-    folds = load_preset("x-transformer", matcher={"negatives_from": "out-of-fold"})
-    assert estimate(folds, LAWS, SERVER).seconds > estimate(full, LAWS, SERVER).seconds
-    paper = load_preset("eurlex-4k")
-    assert estimate(paper, LAWS, SERVER).gpu_memory > 0
-    assert estimate(hybrid, LAWS, SERVER).gpu_memory == 0
-
-
-def test_too_little_memory_is_told():
-    poor = Machine(cores=1, memory=GB // 10, gpu="T4", gpu_memory=GB // 10)
-    lines = Estimate(seconds=7200.0, memory=2 * GB, gpu_memory=3 * GB).lines(poor)
-    assert lines[0].startswith("about 2.0 h and 2.0 GB of memory, 3.0 GB on the GPU: rough figures")
-    assert lines[1:] == [
-        "only 0.1 GB of memory are free: it may not suffice",
-        "only 0.1 GB are free on the GPU: it may not suffice",
-    ]
-    assert Estimate(seconds=0.1, memory=0).lines(poor)[0].startswith("about 1 s and")
-    assert "about 10 min" in Estimate(seconds=600, memory=0).lines(poor)[0]
-    assert "about 1,000 h" in Estimate(seconds=3.6e6, memory=0).lines(poor)[0]
-
-
-def test_the_plan_of_any_preset():
-    assert describe_plan("parabel", load_preset("parabel"), SHOP, SERVER)[0] == (
-        "parabel on 16 cores: 5,000 documents, 1,200 labels"
-    )
-    assert describe_plan("eurlex-4k", load_preset("eurlex-4k"), SHOP, SERVER)[0].startswith("eurlex-4k on H200:")
-
-
-def test_this_machine(monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    here = Machine.here(threads=1)
-    assert (here.cores, here.gpu, here.neural) == (1, None, True)
-    assert 0 < here.memory == pytest.approx(free_memory(), rel=0.5)
-    with pytest.raises(UsageError, match="the device is cuda, but torch finds no GPU here"):
-        Machine.here("cuda")
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr("torch.cuda.get_device_name", lambda: "pretended")
-    monkeypatch.setattr("torch.cuda.mem_get_info", lambda: (7, 9))
-    here = Machine.here()
-    assert (here.gpu, here.gpu_memory) == ("pretended", 7)
-    assert Machine.here("cpu").gpu is None
-    monkeypatch.setattr("labelwise.tuning.sizes.find_spec", lambda name: None)
-    assert not Machine.here().neural
 
 
 def test_choosing_needs_no_torch():

@@ -1,4 +1,4 @@
-"""Writes the tiny models that stand for a format version: `python -m tests.formats.make`, once for each version.
+"""Writes the tiny models that stand for a format version: `python -m tests.model_formats.make`, once for each version.
 
 A folder `vN` holds saved models of that version and `answers.json`, what each said of `TEXTS` when it was saved. What
 is here is never written anew: `test_old_models.py` reads it with the present code.

@@ -1,4 +1,5 @@
-import gzip
+"""Files of predictions, read back: ours, those of other systems, damaged ones."""
+
 import json
 from pathlib import Path
 
@@ -8,83 +9,9 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from labelwise.errors import DataError, UsageError
+from labelwise.errors import DataError
 from labelwise.predictions import Predictions, read_predictions
-from labelwise.predictions.ranking import LONG_RANKING, rank_all, rank_best
-
-FORMATS = ["p.jsonl", "p.csv", "p.parquet", "p.jsonl.gz", "p.jsonl.xz", "p.csv.gz", "p.csv.xz"]
-
-
-def toy(dtype=np.float32) -> Predictions:
-    """Three documents over four labels; the second has no predictions, the third a tie and a negative score."""
-    entries = (
-        np.array([0.25, 0.93, 0.0, -1.5, 0.0], dtype=dtype),
-        np.array([0, 2, 3, 1, 0], dtype=np.int32),
-        np.array([0, 2, 2, 5], dtype=np.int32),
-    )
-    return Predictions(sp.csr_array(entries, shape=(3, 4)), ["apple", "bean", "corn", "date"], ["x", "y", "z"])
-
-
-def test_iterates_best_first_and_breaks_ties_by_column():
-    assert list(toy()) == [
-        [("corn", 0.93), ("apple", 0.25)],
-        [],
-        [("apple", 0.0), ("date", 0.0), ("bean", -1.5)],
-    ]
-
-
-def test_length_and_rows():
-    predictions = toy()
-    assert len(predictions) == 3
-    assert predictions[0] == predictions[np.int64(-3)] == [("corn", 0.93), ("apple", 0.25)]
-    assert predictions[1:].ids == ["y", "z"]
-    assert list(predictions[1:]) == list(predictions)[1:]
-    with pytest.raises(IndexError):
-        predictions[3]
-
-
-def test_top_k_keeps_the_best_and_the_input():
-    predictions = toy()
-    before = predictions.matrix.copy()
-    assert list(predictions.top_k(1)) == [[("corn", 0.93)], [], [("apple", 0.0)]]
-    assert list(predictions.top_k(100)) == list(predictions)
-    assert predictions.matrix.has_sorted_indices == before.has_sorted_indices
-    np.testing.assert_array_equal(predictions.matrix.indices, before.indices)
-    with pytest.raises(UsageError, match="at least 1"):
-        predictions.top_k(0)
-
-
-def test_with_labels_moves_columns_and_keeps_the_unknown_at_the_end():
-    moved = toy().with_labels(["date", "elder", "apple"])
-    assert moved.labels == ["date", "elder", "apple", "bean", "corn"]
-    assert moved.n_known == 3
-    # The tie between apple and date is broken by the new columns.
-    assert list(moved) == [
-        [("corn", 0.93), ("apple", 0.25)],
-        [],
-        [("date", 0.0), ("apple", 0.0), ("bean", -1.5)],
-    ]
-    with pytest.raises(DataError, match="not distinct"):
-        toy().with_labels(["date", "date"])
-
-
-def test_names_must_fit():
-    with pytest.raises(DataError, match="4 columns but there are 3 label names"):
-        Predictions(toy().matrix, ["a", "b", "c"])
-    with pytest.raises(DataError, match="1 ids but 3 rows"):
-        Predictions(toy().matrix, toy().labels, ["x"])
-
-
-@pytest.mark.parametrize("k", [1, 7, LONG_RANKING, LONG_RANKING + 1, 200])
-def test_both_ways_of_ranking_agree(k):
-    rng = np.random.default_rng(0)
-    dense = rng.integers(-3, 4, size=(20, 150)) * (rng.random((20, 150)) < 0.8)
-    matrix = sp.csr_array(dense.astype(np.float64))
-    indptr, best = rank_best(matrix, k)
-    everything = rank_all(matrix)
-    for i in range(20):
-        whole = everything[matrix.indptr[i] : matrix.indptr[i + 1]]
-        np.testing.assert_array_equal(best[indptr[i] : indptr[i + 1]], whole[:k])
+from tests.predictions.examples import FORMATS, toy
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -117,37 +44,6 @@ def test_any_names_round_trip(tmp_path: Path, name, labels, ids, random):
     written.write(tmp_path / name)
     read = read_predictions(tmp_path / name, labels=labels, ids=ids)
     assert list(read) == list(written)
-
-
-def test_without_ids_documents_are_numbered(tmp_path: Path):
-    Predictions(toy().matrix, toy().labels).write(tmp_path / "p.csv")
-    assert read_predictions(tmp_path / "p.csv").ids == ["0", "1", "2"]
-
-
-def test_the_files_look_as_documented(tmp_path: Path):
-    toy()[:2].write(tmp_path / "p.jsonl")
-    toy()[:2].write(tmp_path / "p.csv")
-    assert (tmp_path / "p.jsonl").read_text().splitlines() == [
-        '{"id": "x", "labels": [["corn", 0.93], ["apple", 0.25]]}',
-        '{"id": "y", "labels": []}',
-    ]
-    assert (tmp_path / "p.csv").read_text().splitlines() == [
-        "id,rank,label,score",
-        '"x",1,"corn",0.93',
-        '"x",2,"apple",0.25',
-        '"y","","",""',
-    ]
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path):
-    path = tmp_path / "p.jsonl"
-    toy().write(path)
-    before = path.read_bytes()
-    broken = Predictions(toy().matrix, ["\ud800", "b", "c", "d"])  # half a character: no UTF-8
-    with pytest.raises(UnicodeEncodeError):
-        broken.write(path)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_reads_other_systems_records(tmp_path: Path):
@@ -263,21 +159,6 @@ def test_damaged_files_raise_our_error(tmp_path: Path, name):
     path.write_bytes(b"\xff\xff" + whole[2:-8])
     with pytest.raises(DataError, match=r"p\."):
         read_predictions(path)
-
-
-def test_unknown_formats_are_refused(tmp_path: Path):
-    for name in ("p.txt", "p", "p.gz", "p.parquet.gz"):
-        with pytest.raises(UsageError, match="cannot tell the format"):
-            toy().write(tmp_path / name)
-    with pytest.raises(UsageError, match="npz"):
-        read_predictions(tmp_path / "p.txt")
-    with pytest.raises(DataError, match=r"p\.jsonl: there is no such file"):
-        read_predictions(tmp_path / "p.jsonl")
-
-
-def test_gz_is_gz(tmp_path: Path):
-    toy().write(tmp_path / "p.jsonl.gz")
-    assert gzip.decompress((tmp_path / "p.jsonl.gz").read_bytes()).startswith(b'{"id": "x"')
 
 
 def test_unknown_labels_come_last(tmp_path: Path):

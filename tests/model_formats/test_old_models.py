@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from labelwise import load_model
-from tests.formats.make import TEXTS
+from tests.model_formats.make import TEXTS
 
 HERE = Path(__file__).parent
 CASES = [

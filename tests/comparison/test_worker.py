@@ -1,0 +1,15 @@
+"""A process that measures one system."""
+
+import pytest
+
+from labelwise.comparison.system import System
+from labelwise.comparison.worker import DataLocation, measure_alone
+from labelwise.errors import LabelwiseError
+
+
+def test_a_process_that_dies_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    with pytest.raises(LabelwiseError, match="its process ended with code 1"):
+        measure_alone(
+            System(name="default", preset="default"), DataLocation(path="x"), tmp_path / "o", top_k=5, run_dir=None
+        )
