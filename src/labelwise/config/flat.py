@@ -6,8 +6,10 @@ scikit-learn and the options of the command line all read these tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from inspect import Parameter, Signature
+from pathlib import PurePath
 from typing import Any, TypeAlias
 
 from labelwise.config.models import EnsembleConfig, LinearTreeConfig, XTransformerConfig
@@ -50,6 +52,8 @@ PLACES: dict[type[Any], dict[str, tuple[Place, ...]]] = {
     EnsembleConfig: _ALL,
 }
 """For each configuration, its flat names and the places that they set."""
+INSTEAD: dict[type[Any], dict[Place, Place]] = {XTransformerConfig: {("matcher", "epochs"): ("matcher", "steps")}}
+"""Settings that count only where another setting is None: giving the first sets the second to None."""
 
 
 def flat_names(config: type[Any]) -> list[str]:
@@ -60,28 +64,57 @@ def flat_names(config: type[Any]) -> list[str]:
 def with_settings(config: Any, values: Mapping[str, Any], where: str) -> Any:
     """A configuration with changes by flat names or by fields (a mapping for those of a part), checked.
 
-    None leaves a setting as it is.
+    None leaves a setting as it is. A part that is given whole counts first, and the flat names of its settings then.
     """
-    places, nested, names = PLACES[type(config)], dict[str, Any](), dict[str, str]()
+    places, names = PLACES[type(config)], dict[str, str]()
     known = {field.name for field in fields(config)}
+    whole, nested = dict[str, Any](), dict[str, Any]()
     for name, value in values.items():
         if value is None:
             continue
-        whole = name in known and (name not in places or not isinstance(value, str))
-        if not whole and name not in places:
+        if isinstance(value, PurePath):
+            value = str(value)
+        if name in known and (name not in places or not isinstance(value, str)):
+            whole[name] = value
+        elif name not in places:
             raise UsageError(f"{where}: {unknown(type(config), name, flat_names(type(config)))}")
-        for place in ((name,),) if whole else places[name]:
-            _put(nested, place, value)
-            names[".".join(place)] = name
-    return with_changes(config, nested, where).validated(where, names=names)
+        else:
+            for place in places[name]:
+                _put(nested, place, value)
+                names[".".join(place)] = name
+    given = {*_places_of(whole), *_places_of(nested)}
+    for place, other in INSTEAD.get(type(config), {}).items():
+        if place in given and other not in given:
+            config = _with_none(config, other)
+    changed = with_changes(with_changes(config, whole, where), nested, where)
+    return changed.validated(where, names=names)
 
 
 def _put(nested: dict[str, Any], place: Place, value: Any) -> None:
-    """Set a value at a place of nested mappings; fields of a part that is given whole stay beside those of others."""
+    """Set a value at a place of nested mappings."""
     *above, last = place
     for part in above:
         nested = nested.setdefault(part, {})
-    if isinstance(value, Mapping) and isinstance(nested.get(last), dict):
-        nested[last].update(value)
-    else:
-        nested[last] = dict(value) if isinstance(value, Mapping) else value
+    nested[last] = value
+
+
+def _places_of(nested: Mapping[str, Any], above: Place = ()) -> Iterator[Place]:
+    """The places that nested mappings give a value to."""
+    for name, value in nested.items():
+        if isinstance(value, Mapping):
+            yield from _places_of(value, (*above, name))
+        elif value is not None:
+            yield (*above, name)
+
+
+def _with_none(config: Any, place: Place) -> Any:
+    """A configuration with None at a place."""
+    name, *rest = place
+    return replace(config, **{name: _with_none(getattr(config, name), tuple(rest)) if rest else None})
+
+
+def signature(config: type[Any]) -> Signature:
+    """The signature of a model's constructor, for editors and for help: its preset, and all its flat names."""
+    preset = Parameter("preset", Parameter.POSITIONAL_OR_KEYWORD, default=None)
+    rest = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in flat_names(config)]
+    return Signature([preset, *rest])

@@ -132,7 +132,7 @@ def _plain(kind: Any, aliases: Mapping[Any, Any], value: Any, sentence: _Sentenc
     """A value in the plain type of its field, or an error that says what the field takes."""
     if is_dataclass(kind) and isinstance(kind, type):
         if not isinstance(value, kind):
-            raise sentence.error(path, value, f"a {kind.__name__}")
+            raise sentence.error(path, value, f"of class {kind.__name__}")
         return value._validated(sentence, f"{path}.") if isinstance(value, Settings) else value
     if get_origin(kind) is tuple and get_args(kind)[1:] == (Ellipsis,):
         return _plain_members(get_args(kind)[0], value, sentence, path)
@@ -147,9 +147,12 @@ def _plain(kind: Any, aliases: Mapping[Any, Any], value: Any, sentence: _Sentenc
 def _plain_members(kind: Any, value: Any, sentence: _Sentence, path: str) -> Any:
     """A tuple of configurations, each checked under its own name."""
     kinds = get_args(kind) or (kind,)
-    if not isinstance(value, tuple | list) or not all(isinstance(one, kinds) for one in value):
-        names = " or ".join(one.__name__ for one in kinds)
-        raise sentence.error(path, value, f"a sequence, each item a {names}")
+    names = f"of class {' or '.join(one.__name__ for one in kinds)}"
+    if not isinstance(value, tuple | list):
+        raise sentence.error(path, value, f"a list, each item {names}")
+    for number, one in enumerate(value):
+        if not isinstance(one, kinds):
+            raise sentence.error(f"{path}[{number}]", one, names)
     return tuple(one._validated(sentence, f"{path}[{number}].") for number, one in enumerate(value))
 
 

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Self
 
 from labelwise import storage
 from labelwise.config import TfidfConfig
+from labelwise.config.flat import signature
+from labelwise.config.presets import model_config
 from labelwise.data import Dataset
 from labelwise.data.label_names import label_list
 from labelwise.errors import StorageError, UsageError
@@ -32,6 +34,8 @@ class Model(ABC):
 
     kind: ClassVar[str]
     """What its folder says it is."""
+    config_class: ClassVar[type[Any]]
+    """The class of its configuration."""
     config: Any
     tfidf_: Any
     """None if the model was fitted on features, not on texts."""
@@ -42,6 +46,24 @@ class Model(ABC):
     """Sizes, held-out figures, and what was chosen: see `labelwise.models.training_report`."""
     exemplars_: Exemplars | None = None
     """Documents that later labels are told apart from; None unless asked for (see `labelwise.incremental`)."""
+
+    def __init_subclass__(cls) -> None:
+        if "config_class" in cls.__dict__:
+            cls.__signature__ = signature(cls.config_class)  # type: ignore[attr-defined]  # what help and editors read
+
+    def __init__(self, preset: Path | str | Any | None = None, **settings: Any) -> None:
+        """A model that is not fitted yet.
+
+        Parameters
+        ----------
+        preset
+            A preset's name, a TOML file of settings, or a configuration; the defaults if not given. For an ensemble a
+            list of these, one for each member.
+        **settings
+            Changes on top, by the flat names of `labelwise.config.flat` (``n_trees=5``, ``max_length=32``), or by the
+            fields of the configuration (``ranker={"cost": 2.0}``). None leaves a setting as it is.
+        """
+        self.config = model_config(self.config_class, preset, settings)
 
     @abstractmethod
     def inputs(self, dataset: Dataset) -> list[str] | Csr:

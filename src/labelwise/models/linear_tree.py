@@ -45,9 +45,8 @@ class LinearTree(Model):
     trees_: tuple[TrainedTree, ...]
     n_features_: int
     kind = "linear-tree"
-
-    def __init__(self, config: LinearTreeConfig | None = None) -> None:
-        self.config = config or LinearTreeConfig()
+    config_class = LinearTreeConfig
+    config: LinearTreeConfig
 
     # ------------------------------------------------------------------ fitting
 

@@ -43,6 +43,7 @@ class XTransformer(Model):
     """
 
     kind = "x-transformer"
+    config_class = XTransformerConfig
     config: XTransformerConfig
     tfidf_: Tfidf
     tree_: Tree
@@ -50,9 +51,6 @@ class XTransformer(Model):
     ranker_: Ranker
     held_: Csr | None
     """Scores of the held-out documents' best labels, by a ranker that had not seen them; there after `fit` only."""
-
-    def __init__(self, config: XTransformerConfig | None = None) -> None:
-        self.config = config or XTransformerConfig()
 
     # ------------------------------------------------------------------ fitting
 

@@ -8,11 +8,11 @@ default.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from labelwise.config import LinearTreeConfig, XTransformerConfig
+from labelwise.config import EnsembleConfig, LinearTreeConfig, XTransformerConfig
 from labelwise.config.flat import with_settings
 from labelwise.errors import UsageError
 
@@ -69,6 +69,51 @@ def load_linear_preset(name: Path | str, **overrides: Any) -> LinearTreeConfig:
     if not isinstance(config, LinearTreeConfig):
         raise UsageError(f"{name} is no preset of LinearTree; use XTransformer(load_preset({str(name)!r}))")
     return config
+
+
+def model_config(kind: type[T], preset: Any, settings: Mapping[str, Any]) -> T:
+    """The configuration that a model's constructor is given, as a preset with changes on top.
+
+    Parameters
+    ----------
+    kind
+        The class of the configuration.
+    preset
+        A preset's name, a TOML file, or a configuration; the defaults if None. For an ensemble a sequence of these, one
+        for each member.
+    settings
+        As `load_preset` takes them. Without any, a configuration is not checked yet: `fit` does that.
+    """
+    model = _model_name(kind)
+    settings = dict(settings)
+    if kind is EnsembleConfig and not isinstance(preset, EnsembleConfig | None):
+        settings, preset = {"members": preset, **settings}, None
+    if settings.get("members") is not None:
+        settings["members"] = _members(settings["members"])
+    config: Any = kind() if preset is None else load_preset(preset) if isinstance(preset, str | Path) else preset
+    if type(config) in _MODELS.values() and type(config) is not kind:
+        other, given = _model_name(type(config)), repr(preset) if isinstance(preset, str) else "them"
+        raise UsageError(
+            f"{model}: the settings are of {other}; give {given} to {other}, or choose a preset of {model}"
+        )
+    if type(config) is not kind:
+        raise UsageError(
+            f"{model}: {config!r} is no preset; give its name, a .toml file, or its configuration ({kind.__name__})"
+        )
+    return changed(config, settings, model) if settings else config
+
+
+def _members(given: Any) -> tuple[Any, ...]:
+    """The configurations of an ensemble's members, of which some are presets."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        found = repr(given) if isinstance(given, str) else f"of class {type(given).__name__}"
+        raise UsageError(f"Ensemble: members is {found}; it must be a list, each item a preset or a configuration")
+    return tuple(load_preset(one) if isinstance(one, str | Path) else one for one in given)
+
+
+def _model_name(config: type[Any]) -> str:
+    """The class of the models that a class of configurations belongs to."""
+    return config.__name__.removesuffix("Config")
 
 
 def changed(config: T, settings: Mapping[str, Any], where: str) -> T:

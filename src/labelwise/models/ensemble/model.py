@@ -39,15 +39,13 @@ class Ensemble(Model):
     """
 
     kind = "ensemble"
+    config_class = EnsembleConfig
     config: EnsembleConfig
     members_: list[Model]
     weights_: Floats
     """(n_members,) with the sum 1."""
     rule_: Rule
     over_: ScoreSpace
-
-    def __init__(self, config: EnsembleConfig | None = None) -> None:
-        self.config = config or EnsembleConfig()
 
     # ------------------------------------------------------------------ fitting
 

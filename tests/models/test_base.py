@@ -1,0 +1,100 @@
+"""What all models share: constructors that take a preset's name, a file, or a configuration, and flat settings."""
+
+import inspect
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from labelwise.config import EncoderConfig, EnsembleConfig, LinearTreeConfig, MatcherConfig, XTransformerConfig
+from labelwise.config.flat import flat_names
+from labelwise.config.presets import load_preset
+from labelwise.errors import UsageError
+from labelwise.models.ensemble import Ensemble
+from labelwise.models.linear_tree import LinearTree
+from labelwise.models.xtransformer import XTransformer
+
+MODELS = (LinearTree, XTransformer, Ensemble)
+
+
+def test_a_presets_name_and_flat_settings(tmp_path):
+    assert LinearTree("parabel", n_trees=5).config == replace(load_preset("parabel"), n_trees=5)
+    config = XTransformer("hybrid", encoder="minilm", max_length=32, hold_out=0.1).config
+    assert (config.encoder, config.holdout.share) == (EncoderConfig(name="minilm", max_length=32), 0.1)
+    assert not config.fine_tune
+    assert XTransformer(encoder=Path("folder")).config.encoder.name == "folder"
+    (tmp_path / "mine.toml").write_text("beam = 5\n")
+    for file in (tmp_path / "mine.toml", str(tmp_path / "mine.toml")):
+        assert LinearTree(file, threads=1).config == LinearTreeConfig(beam=5, threads=1)
+
+
+def test_an_ensemble_takes_presets_as_members():
+    config = Ensemble(["parabel", LinearTreeConfig(beam=3)], hold_out=0.2, rule="average").config
+    assert config.members == (load_preset("parabel"), LinearTreeConfig(beam=3))
+    assert (config.rule, config.holdout.share) == ("average", 0.2)
+    assert Ensemble(members=("bonsai",)).config == EnsembleConfig(members=(load_preset("bonsai"),))
+    assert Ensemble(config, prune=0.1).config == replace(config, prune=0.1)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_configuration_is_stored_as_it_is(model):
+    config = model.config_class()
+    assert model(config).config is config
+    assert model().config == model(preset=None, seed=None).config == config
+    wrong = model.config_class(seed=-1)
+    assert model(wrong).config is wrong  # fit refuses it
+
+
+def test_a_part_is_given_whole_or_by_its_fields_and_flat_names_count_on_top():
+    assert LinearTree(ranker={"cost": 2.0, "bias": None}).config.ranker.cost == 2.0
+    for given in ({"dropout": 0.5}, MatcherConfig(dropout=0.5)):
+        assert XTransformer(epochs=2, matcher=given).config.matcher == MatcherConfig(dropout=0.5, epochs=2.0)
+
+
+def test_epochs_count_instead_of_a_presets_steps():
+    assert load_preset("eurlex-4k").matcher.steps == 1000
+    for given in ({"epochs": 2}, {"matcher": {"epochs": 2}}):
+        assert XTransformer("eurlex-4k", **given).config.matcher.steps is None
+    assert XTransformer("eurlex-4k", epochs=2, steps=7).config.matcher.steps == 7
+    assert XTransformer("eurlex-4k", batch_size=8).config.matcher.steps == 1000
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_signature_lists_every_flat_setting(model):
+    first, *others = inspect.signature(model).parameters.values()
+    assert (first.name, first.default) == ("preset", None)
+    assert [one.name for one in others] == flat_names(model.config_class)
+    assert {one.kind for one in others} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda: LinearTree("parabel", n_tree=4), "LinearTree: there is no setting 'n_tree'; did you mean 'n_trees'?"),
+        (lambda: XTransformer(max_len=4), "XTransformer: there is no setting 'max_len'; did you mean 'max_length'?"),
+        (lambda: Ensemble(combine="average"), "Ensemble: the setting 'combine' is called rule now"),
+        (lambda: LinearTree(cost=-1), "LinearTree: cost is -1; it must be a number above 0"),
+        (lambda: LinearTree(ranker={"cost": -1}), "LinearTree: ranker.cost is -1; it must be a number above 0"),
+        (lambda: LinearTree("parable"), "there is no preset 'parable'; there are: default"),
+        (lambda: LinearTree("hybrid"), "LinearTree: the settings are of XTransformer; give 'hybrid' to XTransformer"),
+        (lambda: XTransformer(LinearTreeConfig()), "XTransformer: the settings are of LinearTree; give them to"),
+        (
+            lambda: LinearTree(3),
+            "LinearTree: 3 is no preset; give its name, a .toml file, or its configuration (LinearTreeConfig)",
+        ),
+        (
+            lambda: XTransformer(EnsembleConfig()),
+            "is no preset; give its name, a .toml file, or its configuration (XTransformerConfig)",
+        ),
+        (lambda: Ensemble("parabel"), "Ensemble: members is 'parabel'; it must be a list, each item a preset or a"),
+        (lambda: Ensemble(XTransformerConfig()), "Ensemble: members is of class XTransformerConfig; it must be a list"),
+        (
+            lambda: Ensemble(["bonsai", 3]),
+            "members[1] is 3; it must be of class LinearTreeConfig or XTransformerConfig",
+        ),
+    ],
+)
+def test_what_is_wrong_is_refused_at_once_by_name(make, complaint):
+    with pytest.raises(UsageError) as caught:
+        make()
+    assert complaint in str(caught.value)
