@@ -1,4 +1,4 @@
-"""What the README shows must run."""
+"""The README is short, and what it shows is true."""
 
 import re
 from pathlib import Path
@@ -6,19 +6,34 @@ from pathlib import Path
 import pytest
 
 from labelwise.cli import COMMANDS
+from tests.docs.blocks import read_blocks
+from tests.docs.session import alike
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8") if (ROOT / "README.md").is_file() else ""
+FILE = ROOT / "README.md"
+README = FILE.read_text(encoding="utf-8") if FILE.is_file() else ""
+FIRST_SCREEN = 40
+"""Lines."""
 
 
-def test_the_first_example_prints_a_metric(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert blocks
-    assert len(blocks[0].strip().splitlines()) <= 8
-    exec(compile(blocks[0], "README.md", "exec"), {})
-    precision, suggestions = capsys.readouterr().out.splitlines()
-    assert 60 < float(precision) < 100
-    assert suggestions.startswith("[('")
+def test_it_is_short():
+    lines = README.splitlines()
+    assert len(lines) <= 100
+    assert max(map(len, lines)) <= 120
+
+
+def test_the_first_screen_has_picture_installation_example_and_output():
+    screen = "\n".join(README.splitlines()[:FIRST_SCREEN])
+    places = [screen.find(part) for part in ("![", "pip install", "```python", "```text")]
+    assert places == sorted(places)
+    assert places[0] > 0
+
+
+def test_the_first_example_prints_what_is_shown(capsys):
+    block = next(block for block in read_blocks(FILE) if block.kind == "python")
+    assert len(block.text.splitlines()) <= 8
+    exec(compile(block.text, "README.md", "exec"), {})
+    assert alike(block.output, capsys.readouterr().out)
 
 
 def test_every_command_shown_exists():
@@ -26,6 +41,17 @@ def test_every_command_shown_exists():
     shown = set(re.findall(r"^labelwise ([\w-]+)", "\n".join(blocks), re.MULTILINE))
     assert shown
     assert shown <= set(COMMANDS)
+
+
+def test_figures_are_quotations():
+    """Every figure of the table and of the speed stands in the results, and in bold or not."""
+    results = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "results").glob("*.md"))
+    precisions = re.findall(r"\d+\.\d+ \d+\.\d+ \d+\.\d+", README)
+    assert len(precisions) == 12
+    assert [one for one in precisions if one not in results] == []
+    (ours, theirs) = re.search(r"([\d.]+) CPU seconds .*? PECOS XR-Linear ([\d.]+)", README).groups()
+    for seconds in (ours, theirs):
+        assert any(round(float(one), 1) == float(seconds) for one in re.findall(r"\d+\.\d{3}", results))
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "CHANGELOG.md"])
