@@ -19,6 +19,7 @@ OTHER_TESTS = {
     "test_readme": "the README and its examples",
     "benchmarks/test_examples": "the programs in examples/",
     "benchmarks/test_paper": "the programs in benchmarks/",
+    "benchmarks/test_readme_picture": "the programs in benchmarks/",
     "benchmarks/test_results_check": "the programs in benchmarks/",
     "cli/test_ensemble": "labelwise train with several members",
     "cli/test_neural": "all commands with a model that has an encoder",
