@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
 from labelwise.config.features import EncoderConfig, TfidfConfig
@@ -28,6 +29,7 @@ _HOLDOUT_BEFORE: Mapping[str, str | None] = {
 class XTransformerConfig(Settings):
     """The three stages of X-Transformer: label index, neural matcher, ranker on tf-idf and embeddings."""
 
+    kind: ClassVar[str] = "x-transformer"
     RENAMED: ClassVar[Mapping[str, str | None]] = {"combine": "score_transform", **_HOLDOUT_BEFORE}
 
     tfidf: TfidfConfig = field(default_factory=TfidfConfig)
@@ -72,11 +74,25 @@ class XTransformerConfig(Settings):
         if self.matcher.learn_labels and not self.fine_tune:
             yield "matcher.learn_labels needs an encoder that is fine-tuned; set fine_tune, or leave it out"
 
+    def describe(self) -> str:
+        """What tells the model from others, in a few words."""
+        frozen = "" if self.fine_tune else ", not fine-tuned"
+        return f"{Path(self.encoder.name).name}, {self.label_embedding}{frozen}"
+
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """The encoders that read the texts."""
+        return (self.encoder,)
+
+    def warm_up(self) -> LinearTreeConfig:
+        """The settings of a small linear model whose training loads the kernels that this model needs."""
+        return LinearTreeConfig()
+
 
 @dataclass(frozen=True, kw_only=True)
 class LinearTreeConfig(Settings):
     """A tree of linear models over tf-idf, or several trees averaged."""
 
+    kind: ClassVar[str] = "linear-tree"
     RENAMED: ClassVar[Mapping[str, str | None]] = {"combine": "score_transform", **_HOLDOUT_BEFORE}
 
     tfidf: TfidfConfig = field(default_factory=TfidfConfig)
@@ -119,11 +135,25 @@ class LinearTreeConfig(Settings):
         if self.matcher.bias != self.ranker.bias:
             yield "matcher.bias and ranker.bias differ; one constant feature serves both"
 
+    def describe(self) -> str:
+        """What tells the model from others, in a few words."""
+        trees = f"{self.n_trees} trees" if self.n_trees > 1 else "one tree"
+        return f"linear, {trees if self.matching == 'tree' else 'nearest labels'}"
+
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """The encoders that read the texts: none."""
+        return ()
+
+    def warm_up(self) -> LinearTreeConfig:
+        """The settings of a small linear model whose training loads the kernels that this model needs."""
+        return replace(self, n_trees=1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class EnsembleConfig(Settings):
     """Several models over the same labels, combined into one."""
 
+    kind: ClassVar[str] = "ensemble"
     RENAMED: ClassVar[Mapping[str, str | None]] = {
         "combine": "rule",
         "over": "combine_on",
@@ -153,6 +183,18 @@ class EnsembleConfig(Settings):
     """Random seed of the choice of held-out documents."""
     threads: Threads = field(default=None, compare=False)
     """Threads to use when predicting; all cores if not given."""
+
+    def describe(self) -> str:
+        """What tells the model from others, in a few words."""
+        return f"ensemble of {len(self.members)} models"
+
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """The encoders that read the texts: those of the members, in order."""
+        return tuple(encoder for member in self.members for encoder in member.encoders())
+
+    def warm_up(self) -> LinearTreeConfig:
+        """The settings of a small linear model whose training loads the kernels that this model needs."""
+        return LinearTreeConfig()
 
 
 ModelConfig: TypeAlias = LinearTreeConfig | XTransformerConfig | EnsembleConfig

@@ -26,6 +26,8 @@ class FrozenMatcher:
     """g(x, k) of a linear model beside an encoder that stays as it is; used like `FineTunedMatcher`."""
 
     encoder_: TextEncoder
+    history_: None = None
+    """Nothing is fine-tuned."""
     linear_: LinearMatcher
 
     def __init__(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from labelwise import storage
 from labelwise.config import TfidfConfig
@@ -18,6 +19,7 @@ from labelwise.features.tfidf import Tfidf
 from labelwise.models.calibrator import Calibrator
 from labelwise.models.exemplars import Exemplars
 from labelwise.models.prediction_cache import PredictionCache
+from labelwise.models.registry import known_kind, model_class
 from labelwise.models.shared_parts import SharedParts
 from labelwise.models.training_report import TrainingReport
 from labelwise.predictions import Predictions
@@ -25,15 +27,25 @@ from labelwise.predictions.ranking import at_least
 from labelwise.storage.run_directory import RunDirectory, kept
 from labelwise.types import Csr, OnEvent
 
+if TYPE_CHECKING:
+    from labelwise.features.encoder_folder import TextEncoder
+    from labelwise.index import Tree
+    from labelwise.match.heads import History
+    from labelwise.rank.sparse_weights import LevelWeights
+
 CALIBRATED_ON = 20
 """Best labels of a document that calibration learns from."""
 
 
 class Model(ABC):
-    """A fitted model turns documents into predictions; see `LinearTree` and `XTransformer`."""
+    """A fitted model turns documents into predictions, and answers questions about itself.
+
+    `LinearTree`, `XTransformer` and `Ensemble` implement it; `labelwise.models.registry` lists them by their kind. Code
+    that works with any model asks the model's own properties and never for its class.
+    """
 
     kind: ClassVar[str]
-    """What its folder says it is."""
+    """What its folder says it is: a key of `labelwise.models.registry.KINDS`."""
     config_class: ClassVar[type[Any]]
     """The class of its configuration."""
     config: Any
@@ -65,6 +77,54 @@ class Model(ABC):
         """
         self.config = model_config(self.config_class, preset, settings)
 
+    # ------------------------------------------------------------------ what it is made of
+
+    @property
+    def members(self) -> tuple[Model, ...]:
+        """The models that answer together: those of an ensemble. A single model is its own only member."""
+        return (self,)
+
+    def map_members(self, change: Callable[[Model], Model]) -> Model:
+        """A model whose members are what `change` gives for them; this one stays as it is."""
+        return change(self)
+
+    @property
+    @abstractmethod
+    def trees(self) -> tuple[Tree, ...]:
+        """The label trees that are searched, those of all members."""
+
+    @property
+    @abstractmethod
+    def label_levels(self) -> tuple[LevelWeights, ...]:
+        """The weights of the labels' own models, for each of `trees`."""
+
+    @property
+    def encoder(self) -> TextEncoder | None:
+        """The encoder that reads the texts, of several members the first one's; None for linear models."""
+        return None
+
+    @property
+    def history(self) -> History | None:
+        """What the fine-tuning of `encoder` looked like; None where nothing was fine-tuned."""
+        return None
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether documents are texts; otherwise they are rows of features."""
+        return self.tfidf_ is not None
+
+    @property
+    @abstractmethod
+    def bounded_scores(self) -> bool:
+        """Whether scores lie between 0 and 1 before they are calibrated."""
+
+    def describe(self) -> str:
+        """What tells the model from others, in a few words."""
+        words: str = self.config.describe()
+        return words
+
+    # ------------------------------------------------------------------ using
+
     @abstractmethod
     def inputs(self, dataset: Dataset) -> list[str] | Csr:
         """What the model reads of a data set."""
@@ -76,6 +136,7 @@ class Model(ABC):
         *,
         min_probability: float = 0.0,
         ids: Sequence[str] | None = None,
+        threads: int | None = None,
         on_event: OnEvent | None = None,
     ) -> Predictions:
         """The best labels of each document, with probabilities if the model is calibrated.
@@ -88,10 +149,18 @@ class Model(ABC):
             Leave out labels below this: a document may then have no label at all.
         ids
             The documents' own ids, passed on to the predictions.
+        threads
+            Threads to use; as the configuration says if not given. Predictions do not depend on it.
         """
-        documents = self._readable(texts_or_X)
-        reading = PredictionCache(documents, threads=self.config.threads, on_event=on_event)
+        reading = self.reading(self._readable(texts_or_X), threads=threads, on_event=on_event)
         return self._answer(self.scores(reading, top_k), min_probability, ids)
+
+    def reading(
+        self, documents: Any, *, threads: int | None = None, on_event: OnEvent | None = None
+    ) -> PredictionCache:
+        """Documents for `scores`; threads as the configuration says if not given."""
+        threads = self.config.threads if threads is None else threads
+        return PredictionCache(documents, threads=threads, on_event=on_event)
 
     def _readable(self, texts_or_X: Any) -> Any:
         """What is given to a fitted model, checked."""
@@ -100,6 +169,8 @@ class Model(ABC):
     @abstractmethod
     def scores(self, reading: PredictionCache, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each document with the model's own scores, as they were combined."""
+
+    # ------------------------------------------------------------------ keeping
 
     def save(self, path: Path | str) -> None:
         """Write a self-contained folder from which `load` makes the same model."""
@@ -180,7 +251,11 @@ class Model(ABC):
         storage.write_description(folder, kind=self.kind, config=about)
 
     def _load_common(self, path: Path, about: dict[str, Any]) -> None:
-        """Read names, calibration, report and documents that were kept."""
+        """Read names, calibration, report and documents that were kept.
+
+        Threads of the machine that trained the model say nothing of the machine that uses it.
+        """
+        self.config = replace(self.config, threads=None)
         names = label_list(path)
         if names is None or len(names) != about["n_labels"]:
             raise StorageError(f"{path} lacks its {about['n_labels']} label names; copy or make it again")
@@ -215,20 +290,8 @@ def load_model(path: Path | str, *, verify: bool = True, shelf: SharedParts | No
     >>> model = load_model("my-model")
     """
     path, shelf = Path(path), shelf or SharedParts()
-    kind = storage.read_description(path).get("kind")
-    if kind == "linear-tree":
-        from labelwise.models.linear_tree import LinearTree
-
-        return LinearTree.load(path, verify=verify, shelf=shelf)
-    if kind == "x-transformer":
-        from labelwise.models.xtransformer import XTransformer
-
-        return XTransformer.load(path, verify=verify, shelf=shelf)
-    if kind == "ensemble":
-        from labelwise.models.ensemble import Ensemble
-
-        return Ensemble.load(path, verify=verify)
-    raise StorageError(f"{path} holds a {kind}, no model; give a folder that was written by labelwise train")
+    kind = known_kind(storage.read_description(path).get("kind"), path)
+    return model_class(kind).load(path, verify=verify, shelf=shelf)
 
 
 def check_fitted(model: Any, attribute: str) -> None:

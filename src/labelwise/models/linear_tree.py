@@ -17,7 +17,7 @@ from labelwise.data.frames import plain_documents
 from labelwise.data.targets import canonical, targets
 from labelwise.errors import DataError
 from labelwise.features.tfidf import Tfidf
-from labelwise.index import build_tree, embed_labels
+from labelwise.index import Tree, build_tree, embed_labels
 from labelwise.models.base import CALIBRATED_ON, Model, check_fitted, fit_tfidf
 from labelwise.models.card import render_card
 from labelwise.models.prediction_cache import PredictionCache
@@ -27,6 +27,7 @@ from labelwise.predictions.ranking import mean_best
 from labelwise.rank.features import Features
 from labelwise.rank.nearest import NeighbourSearch
 from labelwise.rank.search import BeamSearch
+from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.rank.tree import TrainedTree, train_tree
 from labelwise.storage.run_directory import RunDirectory, fitting, kept
 from labelwise.types import Csr, OnEvent
@@ -123,6 +124,21 @@ class LinearTree(Model):
         return tfidf, tfidf.transform(texts, threads=threads, on_event=on_event)
 
     # ------------------------------------------------------------------ using
+
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """The label trees, whose scores are averaged."""
+        return tuple(trained.tree for trained in self.trees_)
+
+    @property
+    def label_levels(self) -> tuple[LevelWeights, ...]:
+        """The weights of the labels' own models, for each tree."""
+        return tuple(trained.levels[-1] for trained in self.trees_)
+
+    @property
+    def bounded_scores(self) -> bool:
+        """Whether scores lie between 0 and 1: all do but those of the labels' models alone."""
+        return self.config.score_transform != "ranker-only"
 
     def inputs(self, dataset: Dataset) -> list[str] | Csr:
         """What the model reads of a data set: the texts, or the features if it was fitted on those."""

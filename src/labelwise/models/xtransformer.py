@@ -29,9 +29,12 @@ from labelwise.storage.run_directory import fitting
 from labelwise.types import Csr, OnEvent
 
 if TYPE_CHECKING:  # what trains needs torch, an exported model does not
+    from labelwise.features.encoder_folder import TextEncoder
     from labelwise.match.finetuned import FineTunedMatcher
+    from labelwise.match.heads import History
     from labelwise.models.fitting.stages import Stages
     from labelwise.models.prediction_cache import AnyMatcher
+    from labelwise.rank.sparse_weights import LevelWeights
 
 
 class XTransformer(Model):
@@ -136,6 +139,31 @@ class XTransformer(Model):
             self.report_.validation = replace(ranked.report.validation, **source.held_out)
 
     # ------------------------------------------------------------------ using
+
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """The label tree."""
+        return (self.tree_,)
+
+    @property
+    def label_levels(self) -> tuple[LevelWeights, ...]:
+        """The weights of the labels' own models."""
+        return (self.ranker_.level,)
+
+    @property
+    def encoder(self) -> TextEncoder:
+        """The encoder of the matcher."""
+        return self.matcher_.encoder_
+
+    @property
+    def history(self) -> History | None:
+        """What the fine-tuning looked like; None where the encoder is as it was pretrained."""
+        return self.matcher_.history_
+
+    @property
+    def bounded_scores(self) -> bool:
+        """Whether scores lie between 0 and 1: all do but those of the labels' models alone."""
+        return self.ranker_.score_transform != "ranker-only"
 
     def inputs(self, dataset: Dataset) -> list[str]:
         """What the model reads of a data set: its texts."""

@@ -22,7 +22,8 @@ Config: TypeAlias = LinearTreeConfig | XTransformerConfig
 DEFAULT = "default"
 AUTO = "auto"
 """Settings chosen for the data and the machine: see `labelwise.tuning`."""
-_MODELS: dict[str, type[Config]] = {"linear-tree": LinearTreeConfig, "x-transformer": XTransformerConfig}
+_MODELS: dict[str, type[Config]] = {config.kind: config for config in (LinearTreeConfig, XTransformerConfig)}
+"""What `model` may be in a file: the kinds of single models."""
 _HERE = Path(__file__).parent
 
 

@@ -75,11 +75,7 @@ def fit_members(config: EnsembleConfig, bench: Workbench) -> list[TrainedMember]
 
 def describe(config: LinearTreeConfig | XTransformerConfig) -> str:
     """What tells a member from others, in a few words."""
-    if isinstance(config, LinearTreeConfig):
-        trees = f"{config.n_trees} trees" if config.n_trees > 1 else "one tree"
-        return f"linear, {trees if config.matching == 'tree' else 'nearest labels'}"
-    frozen = "" if config.fine_tune else ", not fine-tuned"
-    return f"{Path(config.encoder.name).name}, {config.label_embedding}{frozen}"
+    return config.describe()
 
 
 # ---------------------------------------------------------------------- X-Transformer

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -27,6 +28,12 @@ from labelwise.models.sharing import share_parts
 from labelwise.models.training_report import MemberResult, TrainingReport, Tuning
 from labelwise.storage.run_directory import fitting
 from labelwise.types import Csr, Floats, Ints, OnEvent
+
+if TYPE_CHECKING:
+    from labelwise.features.encoder_folder import TextEncoder
+    from labelwise.index import Tree
+    from labelwise.match.heads import History
+    from labelwise.rank.sparse_weights import LevelWeights
 
 
 class Ensemble(Model):
@@ -182,6 +189,46 @@ class Ensemble(Model):
         return self.config.combine_on or ("probabilities" if calibrated else "scores")
 
     # ------------------------------------------------------------------ using
+
+    @property
+    def members(self) -> tuple[Model, ...]:
+        """The models whose lists are combined."""
+        check_fitted(self, "members_")
+        return tuple(self.members_)
+
+    def map_members(self, change: Callable[[Model], Model]) -> Ensemble:
+        """An ensemble of changed members, which may have other labels; rule, weights and calibration stay."""
+        changed = copy(self)
+        changed.members_ = [member.map_members(change) for member in self.members]
+        changed.labels_ = changed.members_[0].labels_
+        return changed
+
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """The label trees of all members."""
+        return tuple(tree for member in self.members for tree in member.trees)
+
+    @property
+    def label_levels(self) -> tuple[LevelWeights, ...]:
+        """The weights of the labels' own models, for each of `trees`."""
+        return tuple(level for member in self.members for level in member.label_levels)
+
+    @property
+    def encoder(self) -> TextEncoder | None:
+        """The encoder of the first member that has one."""
+        return next((member.encoder for member in self.members if member.encoder is not None), None)
+
+    @property
+    def history(self) -> History | None:
+        """What the fine-tuning of the first member that was fine-tuned looked like."""
+        return next((member.history for member in self.members if member.history is not None), None)
+
+    @property
+    def bounded_scores(self) -> bool:
+        """Whether scores lie between 0 and 1: a plain average of scores does where those of all members do."""
+        if self.over_ == "scores" and self.rule_ == "average":
+            return all(member.bounded_scores for member in self.members)
+        return True
 
     def inputs(self, dataset: Dataset) -> list[str] | Csr:
         """What the members read of a data set."""

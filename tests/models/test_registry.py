@@ -1,0 +1,134 @@
+"""Every kind of model in the table: its classes belong together, and it answers every question about itself."""
+
+import dataclasses
+import inspect
+import json
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from labelwise import generate_shop, load_model
+from labelwise.config import EnsembleConfig, LinearTreeConfig, ModelConfig
+from labelwise.config.presets import load_preset
+from labelwise.errors import StorageError
+from labelwise.models.base import Model
+from labelwise.models.registry import KINDS, model_class, new_model
+from tests.features.tiny import write_model
+
+
+@pytest.fixture(scope="module")
+def shop():
+    return generate_shop(400, 100)
+
+
+@pytest.fixture(scope="module")
+def fitted(shop, tmp_path_factory):
+    """A fitted model of a kind, made once."""
+    encoder = write_model(tmp_path_factory.mktemp("encoder") / "tiny", "bert")
+    linear = LinearTreeConfig(n_trees=2, threads=1)
+    fine_tuning = {"steps": 2, "batch_size": 16, "device": "cpu"}
+    options = {"dense_weight": 1.0, "score_transform": "l3-hinge"}
+    neural = load_preset(
+        "x-transformer", encoder={"name": str(encoder), "max_length": 16}, matcher=fine_tuning, **options
+    )
+    configs = {
+        "linear-tree": linear,
+        "x-transformer": neural,
+        "ensemble": EnsembleConfig(members=(linear, neural), threads=1),
+    }
+    train, made = shop["train"], {}
+
+    def get(kind):
+        if kind not in made:
+            made[kind] = new_model(configs[kind]).fit(train.texts, train.Y, label_names=train.labels)
+        return made[kind]
+
+    return get
+
+
+def test_the_table_holds_every_class_of_configurations():
+    assert {kind.config for kind in KINDS.values()} == set(get_args(ModelConfig))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_classes_of_a_kind_belong_together(kind):
+    config, model = KINDS[kind].config, model_class(kind)
+    assert issubclass(model, Model)
+    assert not inspect.isabstract(model)
+    assert config.kind == model.kind == kind
+    assert model.config_class is config
+    assert type(new_model(config())) is model
+    assert new_model(config()).config == config()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_configuration_answers_for_itself(kind):
+    config = KINDS[kind].config()
+    assert config.describe()
+    assert all(encoder.name for encoder in config.encoders())
+    assert config.warm_up().validated().n_trees == 1
+    assert "kind" not in {field.name for field in dataclasses.fields(config)}  # no setting: nobody may change it
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_answers_for_itself(kind, fitted, shop):
+    model, test = fitted(kind), shop["test"]
+    assert len(model.trees) == len(model.label_levels) >= 1
+    for tree, level in zip(model.trees, model.label_levels, strict=True):
+        assert tree.n_labels == level.n_children == len(model.labels_)
+    assert model.reads_texts
+    assert model.bounded_scores
+    assert model.describe() == model.config.describe()
+    assert (model.encoder is None) == (not model.config.encoders())
+    assert (model.history is None) == (kind == "linear-tree")
+    assert all(member.members == (member,) for member in model.members)
+    scores = model.scores(model.reading(model.inputs(test)), 5)
+    assert 0 <= scores.data.min() <= scores.data.max() <= 1
+    assert model.title()
+    assert dict(model.facts())["labels"].startswith(f"{len(model.labels_):,}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_with_changed_members_leaves_the_first_as_it_was(kind, fitted, shop):
+    model, seen = fitted(kind), []
+
+    def change(member):
+        seen.append(member)
+        return member
+
+    same = model.map_members(change)
+    assert tuple(seen) == model.members == same.members
+    assert type(same) is type(model)
+    texts = shop["test"].texts[:5]
+    np.testing.assert_array_equal(same.predict(texts).matrix.toarray(), model.predict(texts).matrix.toarray())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_saved_model_says_its_kind_and_is_loaded_as_that(kind, fitted, shop, tmp_path):
+    model, texts = fitted(kind), shop["test"].texts
+    model.save(tmp_path / "model")
+    assert json.loads((tmp_path / "model" / "config.json").read_text())["kind"] == kind
+    loaded = load_model(tmp_path / "model")
+    assert type(loaded) is type(model)
+    assert loaded.config.threads is None  # those of the machine that trained
+    np.testing.assert_array_equal(loaded.predict(texts).matrix.toarray(), model.predict(texts).matrix.toarray())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_are_asked_for_by_call_and_change_nothing(kind, fitted, shop):
+    model, texts = fitted(kind), shop["test"].texts
+    before = model.config
+    found = model.predict(texts, threads=2)
+    assert model.config is before
+    np.testing.assert_array_equal(found.matrix.toarray(), model.predict(texts, threads=1).matrix.toarray())
+    asked = [model.reading(texts, threads=threads).threads for threads in (3, None)]
+    assert asked == [3, model.config.threads]
+
+
+def test_a_folder_of_another_kind_is_refused(fitted, tmp_path):
+    fitted("linear-tree").save(tmp_path / "model")
+    file = tmp_path / "model" / "config.json"
+    file.write_text(file.read_text().replace('"linear-tree"', '"forest"'))
+    with pytest.raises(StorageError, match="holds a forest, no model; give a folder that was written by"):
+        load_model(tmp_path / "model")
