@@ -1,4 +1,5 @@
-# make demo    see it work, end to end, on generated data
+# make demo    trains and uses models on generated data
+# make check   lint, types and the quick tests: before every commit, in under two minutes
 # make test    lint, types and all tests
 # make docs    the documentation as a site: site/index.html opens in any browser, without network
 #
@@ -13,10 +14,14 @@ BIN := $(VENV)/bin
 QUIETLY := -m pip --disable-pip-version-check --quiet
 PIP := $(BIN)/python $(QUIETLY)
 
-.PHONY: demo test test-annif docs explore setup lint bench results-check clean
+.PHONY: demo check test test-annif docs explore setup lint structure bench results-check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/labelwise demo
+
+# Which tests are quick: tests/conftest.py.
+check: $(VENV)/.dev lint
+	$(BIN)/python -m pytest -m quick -n $(WORKERS) --dist loadfile
 
 test: $(VENV)/.dev lint
 	# Once as plain Python, so that coverage sees inside the kernels; numpy warns where a hash wraps around, numba does not.
@@ -42,6 +47,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Figures of the code with their limits; tests/test_structure.py keeps those that are met.
+structure: $(VENV)/.dev
+	$(BIN)/python tools/structure.py
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/tfidf.py

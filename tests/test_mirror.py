@@ -17,6 +17,8 @@ OTHER_TESTS = {
     "test_mirror": "names of all test files",
     "test_package": "the package as a whole: what an import costs, public names",
     "test_readme": "the README and its examples",
+    "test_repository": "the files around the package",
+    "test_structure": "the figures of tools/structure.py",
     "benchmarks/test_examples": "the programs in examples/",
     "benchmarks/test_paper": "the programs in benchmarks/",
     "benchmarks/test_readme_picture": "the programs in benchmarks/",

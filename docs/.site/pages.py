@@ -28,7 +28,9 @@ HERE = "<!-- commands -->"
 SHARED = re.compile(r"(?m)^ read options\n -+\n(?:.+\n)+")
 NOTE = "Also takes the [options for reading data](#reading-data)."
 WIDTH = "88"
-OUTSIDE = re.compile(r"(\.\./)+(README|CHANGELOG|LICENSE|benchmarks|examples|src|tests)\b")
+OUTSIDE = re.compile(
+    r"(\.\./)+(README|CHANGELOG|CITATION|CONTRIBUTING|LICENSE|SECURITY|benchmarks|examples|src|tests|tools)\b"
+)
 
 
 def helps() -> dict[str, str]:

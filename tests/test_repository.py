@@ -1,0 +1,97 @@
+"""The files around the package (citation, security, workflows, templates, hooks) parse and agree with each other."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import labelwise
+
+ROOT = Path(__file__).parents[1]
+YAML_FILES = (
+    "CITATION.cff",
+    ".pre-commit-config.yaml",
+    ".github/workflows/ci.yml",
+    ".github/ISSUE_TEMPLATE/bug.yml",
+    ".github/ISSUE_TEMPLATE/config.yml",
+    ".github/ISSUE_TEMPLATE/idea.yml",
+)
+pytestmark = pytest.mark.skipif(not (ROOT / ".github").is_dir(), reason="the repository is not beside the tests")
+
+
+def parsed(name):
+    yaml = pytest.importorskip("yaml")
+    return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.mark.parametrize("name", YAML_FILES)
+def test_yaml_parses(name):
+    assert isinstance(parsed(name), dict)
+
+
+def test_all_yaml_files_are_tested():
+    found = [*ROOT.glob("*.cff"), *ROOT.glob(".*.y*ml"), *(ROOT / ".github").rglob("*.y*ml")]
+    assert {file.relative_to(ROOT).as_posix() for file in found} == set(YAML_FILES)
+
+
+def test_the_citation_names_this_version_and_the_paper(project):
+    citation = parsed("CITATION.cff")
+    assert citation["version"] == labelwise.__version__
+    assert citation["license"] == project["license"]
+    assert citation["repository-code"] == project["urls"]["Source"]
+    (paper,) = citation["references"]
+    assert paper["title"] == "Taming Pretrained Transformers for Extreme Multi-label Text Classification"
+    assert [author["family-names"] for author in paper["authors"]] == ["Chang", "Yu", "Zhong", "Yang", "Dhillon"]
+
+
+def test_every_python_that_is_promised_is_tested(project):
+    jobs = parsed(".github/workflows/ci.yml")["jobs"]
+    promised = [found[1] for line in project["classifiers"] if (found := re.fullmatch(r".*Python :: (3\.\d+)", line))]
+    for name in ("quick", "wheel"):
+        matrix = jobs[name]["strategy"]["matrix"]
+        assert matrix["python"] == promised
+        assert [system.split("-")[0] for system in matrix["os"]] == ["ubuntu", "macos", "windows"]
+
+
+def test_workflows_run_targets_and_extras_that_exist(project):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
+    files = (".github/workflows/ci.yml", ".pre-commit-config.yaml", ".github/pull_request_template.md")
+    text = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in files)
+    used = {word for line in re.findall(r"\bmake ([a-z][a-z -]*[a-z])", text) for word in line.split()}
+    assert used
+    assert used <= targets
+    extras = {name for line in re.findall(r'-e "\.\[([\w,]+)\]"', text) for name in line.split(",")}
+    assert extras <= project["optional-dependencies"].keys()
+
+
+def test_hooks_use_the_ruff_of_the_constraints():
+    (pinned,) = re.findall(r"^ruff==(\S+)", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    (repo,) = [repo for repo in parsed(".pre-commit-config.yaml")["repos"] if "ruff" in repo["repo"]]
+    assert repo["rev"] == f"v{pinned}"
+
+
+def test_the_urls_of_the_project_are_of_one_place(project):
+    home = project["urls"]["Homepage"]
+    for name in ("SECURITY.md", "CITATION.cff", ".github/ISSUE_TEMPLATE/config.yml"):
+        for url in re.findall(r"https://github\.com/\S+?(?=[)\s])", (ROOT / name).read_text(encoding="utf-8")):
+            assert url.startswith(home), name
+    assert all(url.startswith(home) for url in project["urls"].values())
+
+
+def test_no_file_names_a_path_of_one_machine():
+    """Data outside of the repository are found by an option or a variable, never by a path of somebody's machine."""
+    folders = ("src", "tests", "tools", "benchmarks", "examples", "docs", ".github")
+    files = [*ROOT.glob("*.md"), *ROOT.glob("*.toml"), ROOT / "Makefile"]
+    files += [
+        path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".toml")
+    ]
+    own = re.compile(r"(?<![\w.])/(?:home|Users|root|work)/\w")
+    found = [path for path in files if path != Path(__file__) and own.search(path.read_text(encoding="utf-8"))]
+    assert [path.relative_to(ROOT).as_posix() for path in found] == []

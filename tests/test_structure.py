@@ -1,0 +1,54 @@
+"""What tools/structure.py counts stays within its limits."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+FILE = Path(__file__).parents[1] / "tools" / "structure.py"
+KEPT = ("top_level_entries", "long_functions", "upward_imports")
+"""The figures whose limits are met; a figure joins when its limit is met for the first time."""
+pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="the tools are not beside the tests")
+
+
+@pytest.fixture(scope="module")
+def structure():
+    spec = importlib.util.spec_from_file_location("structure", FILE)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_the_limit_is_kept(structure, name):
+    figure = getattr(structure, name)()
+    assert figure.good, f"{figure.name}: {figure.value}, limit {figure.most}\n" + "\n".join(figure.offenders)
+
+
+def test_a_share_is_compared_with_its_total(structure):
+    assert structure.Figure("few", ["a"], total=100, most=0.01).good
+    assert not structure.Figure("more", ["a", "b"], total=100, most=0.01).good
+    assert structure.Figure("as many as allowed", ["a", "b"], most=2).good
+    assert structure.Figure("without a limit", ["a"] * 100).good
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "isinstance(model, LinearTree)",
+        "isinstance(model.config, (EnsembleConfig, XTransformerConfig))",
+        'kind == "linear-tree"',
+        'hasattr(model, "labels_")',
+        'getattr(self, "matcher_", None)',
+    ],
+)
+def test_questions_for_a_kind_are_found(structure, code):
+    assert structure.KIND_CHECK.search(code)
+
+
+@pytest.mark.parametrize("code", ["isinstance(value, str)", 'kind == "csv"', 'hasattr(model, "predict")'])
+def test_other_questions_are_not(structure, code):
+    assert not structure.KIND_CHECK.search(code)
