@@ -10,6 +10,8 @@ VENV ?= .venv
 ANNIF_VENV ?= .venv-annif
 # Files of tests that run at a time: models are trained once for all tests of a file.
 WORKERS ?= 2
+# Folder of the real data sets; what needs one that is not there is skipped.
+export LABELWISE_DATA ?= ../shared/data
 BIN := $(VENV)/bin
 QUIETLY := -m pip --disable-pip-version-check --quiet
 PIP := $(BIN)/python $(QUIETLY)

@@ -29,6 +29,7 @@ QUICK = (
     "predictions",
     "rank",
     "storage",
+    "test_contributing.py",
     "test_layers.py",
     "test_mirror.py",
     "test_package.py",

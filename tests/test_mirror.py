@@ -13,6 +13,7 @@ FEW_LINES = 40
 """Modules of so few lines may go without a test file: the tests of those who use them are enough."""
 
 OTHER_TESTS = {
+    "test_contributing": "the recipes of CONTRIBUTING.md",
     "test_layers": "imports of all modules",
     "test_mirror": "names of all test files",
     "test_package": "the package as a whole: what an import costs, public names",

@@ -1,6 +1,7 @@
 import json
 import logging
 import lzma
+import os
 import random
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from labelwise.data import ReadOptions, load_dataset, load_splits
 from labelwise.errors import DataError, UsageError
 from tests.data.examples import LABELS, ROWS, TEST_ROWS, dense, write_jsonl, write_text, write_toy
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+REAL_DATA = Path(os.environ.get("LABELWISE_DATA", "no-data"))
 
 
 def test_test_alone_has_the_columns_of_training(tmp_path):
@@ -156,9 +157,9 @@ def test_loading_through_the_package(tmp_path):
     [("usbills-4k", 5_596, 4_542), ("debdeps-15k", 10_022, 14_811), ("gutenberg-lcsh", 10_924, 12_482)],
 )
 def test_real_data(name, n_docs, n_labels):
-    if not (SHARED / name).is_dir():
-        pytest.skip(f"the data set {name} is not in {SHARED}")
-    test = load_dataset(SHARED / name, "test", allow_duplicate_ids=True)
+    if not (REAL_DATA / name).is_dir():
+        pytest.skip(f"LABELWISE_DATA names no folder with the data set {name}")
+    test = load_dataset(REAL_DATA / name, "test", allow_duplicate_ids=True)
     assert (len(test), test.n_labels) == (n_docs, n_labels)
     assert (test.label_texts is not None) == (name == "debdeps-15k")
 
