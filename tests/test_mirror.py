@@ -124,7 +124,7 @@ TESTED_BY = {
     "report/findings": "report/test_write",
     "report/quality": "report/test_write",
     "report/sections": "report/test_write",
-    "serve/gate": "serve/test_app",
+    "serve/middleware": "serve/test_app",
     "serve/limits": "serve/test_app",
     "serve/logs": "serve/test_app",
     "serve/protocol": "serve/test_server",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from labelwise.cli.serve import named
+from labelwise.cli.serve import model_folders
 from labelwise.errors import UsageError
 from labelwise.serve.keys import Keyring
 
@@ -14,7 +14,7 @@ def test_a_key_is_printed_once(labelwise, tmp_path):
     file = tmp_path / "keys.txt"
     result = labelwise("serve", "--make-key", file, "--admin", "--key-name", "anna")
     assert result.code == 0
-    assert "kept nowhere" in result.err
+    assert "stored nowhere" in result.err
     key = result.out.strip()
     found = Keyring.read(file).find(key.encode())
     assert (found.name, found.role) == ("anna", "admin")
@@ -22,15 +22,15 @@ def test_a_key_is_printed_once(labelwise, tmp_path):
 
 
 def test_names_of_models(tmp_path):
-    assert named(("a=x", "b=y/z")) == {"a": Path("x"), "b": Path("y/z")}
-    assert named((str(tmp_path / "shop"),)) == {"shop": tmp_path / "shop"}
+    assert model_folders(("a=x", "b=y/z")) == {"a": Path("x"), "b": Path("y/z")}
+    assert model_folders((str(tmp_path / "shop"),)) == {"shop": tmp_path / "shop"}
     odd = tmp_path / "n=5"
     odd.mkdir()
-    with pytest.raises(UsageError, match="'n=5' is no name for a model"):
-        named((str(odd),))
-    assert named((f"five={odd}",)) == {"five": odd}
+    with pytest.raises(UsageError, match="'n=5' is not a model name"):
+        model_folders((str(odd),))
+    assert model_folders((f"five={odd}",)) == {"five": odd}
     with pytest.raises(UsageError, match="two models are called 'shop'"):
-        named(("a/shop", "b/shop"))
+        model_folders(("a/shop", "b/shop"))
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from labelwise import LinearTree, generate_shop
 
 pytest.importorskip("fastapi")
 
-from labelwise.serve.app import Application, Setup
+from labelwise.serve.app import Application, ServerConfig
 from labelwise.serve.limits import Limits
-from labelwise.serve.logs import Log
+from labelwise.serve.logs import JsonLog
 
 JSON = ((b"content-type", b"application/json"),)
 
@@ -121,7 +121,7 @@ def serve(runner):
     def make(folders, **settings):
         limits = {name: settings.pop(name) for name in list(settings) if name in Limits.__dataclass_fields__}
         log = io.StringIO()
-        app = Application(Setup(folders=folders, limits=Limits(**limits), log=Log(log), **settings))
+        app = Application(ServerConfig(folders=folders, limits=Limits(**limits), log=JsonLog(log), **settings))
         made.append(app)
         client = Client(app, runner)
         client.log = log

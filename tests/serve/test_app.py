@@ -28,7 +28,7 @@ def test_suggestions_are_what_the_model_predicts(client, folder):
     assert [pairs(result) for result in one["results"]] == list(model.predict(TEXTS[:1], top_k=10))
 
 
-def test_unlikely_labels_are_left_out(client, folder):
+def test_labels_below_min_probability_are_left_out(client, folder):
     want = list(load_model(folder).predict(TEXTS, top_k=10, min_probability=0.3))
     answer = client.suggest(texts=TEXTS, min_probability=0.3)
     assert [pairs(result) for result in answer.json()["results"]] == want
@@ -55,7 +55,7 @@ def test_a_model_without_calibration_gives_scores(serve, plain):
     assert answer.status == 409
     assert answer.error == (
         "not_calibrated",
-        "the scores of plain are no probabilities: it is not calibrated; leave out min_probability.",
+        "the scores of plain are not probabilities: it is not calibrated; leave out min_probability.",
     )
 
 
@@ -96,10 +96,10 @@ def test_several_models(serve, folder, plain):
         (b'{"text": "a", "min_probability": 1e999}', 422, "invalid_request", "finite"),
         (b'{"text": "a", "min_probability": -0.1}', 422, "invalid_request", "greater than or equal to 0"),
         (b'{"text": "a", "explain": "yes"}', 422, "invalid_request", "explain: input should be a valid boolean."),
-        (b'{"text": "a", "topk": 3}', 422, "invalid_request", "'topk' is no field of a request; there are: text,"),
+        (b'{"text": "a", "topk": 3}', 422, "invalid_request", "'topk' is not a field of a request; there are: text,"),
     ],
 )
-def test_wrong_bodies_are_told_in_a_sentence(client, body, status, code, says):
+def test_malformed_bodies_get_one_sentence(client, body, status, code, says):
     answer = client("POST", "/v1/suggest", body)
     assert answer.status == status
     assert answer.error[0] == code
@@ -125,7 +125,7 @@ def test_only_json_is_read(client):
     assert client("POST", "/v1/suggest", b'{"text": "a"}', [(b"content-type", b"Application/JSON; x=y")]).status == 200
 
 
-def test_a_body_that_does_not_come(serve, folder):
+def test_a_body_that_does_not_arrive(serve, folder):
     client = serve({"shop": folder}, deadline=0.05)
 
     async def unfinished():
@@ -140,7 +140,7 @@ def test_a_body_that_does_not_come(serve, folder):
 
     start, rest = client.runner.run(unfinished())
     assert start["status"] == 408
-    assert b"did not come within 0.05 seconds" in rest["body"]
+    assert b"did not arrive within 0.05 seconds" in rest["body"]
 
 
 def test_labels_are_found(client, folder):
@@ -170,7 +170,7 @@ def test_labels_come_page_by_page(client):
 @pytest.mark.parametrize(
     ("query", "status", "says"),
     [
-        ("match=meaning&q=a", 400, "the model shop has no encoder to search by meaning; use prefix or substring."),
+        ("match=meaning&q=a", 400, "the model shop cannot search labels by meaning; use prefix or substring."),
         ("match=magic", 422, "match: input should be 'prefix', 'substring' or 'meaning'."),
         ("offset=-1", 422, "offset: input should be greater than or equal to 0."),
         ("limit=0", 422, "limit: input should be greater than or equal to 1."),
@@ -184,7 +184,7 @@ def test_wrong_searches(client, query, status, says):
     assert says in answer.error[1]
 
 
-def test_the_model_tells_what_it_is(client, folder):
+def test_the_description_of_a_model(client, folder):
     told, model = client("GET", "/v1/model").json(), load_model(folder)
     assert (told["kind"], told["n_labels"]) == ("linear-tree", len(model.labels_))
     assert told["card"] == (folder / "README.md").read_text(encoding="utf-8")
@@ -202,7 +202,7 @@ def test_health_readiness_and_draining(client):
     assert client("GET", "/health").status == 200
 
 
-def test_unknown_places_and_methods(client):
+def test_unknown_paths_and_methods(client):
     assert client("GET", "/v2").error[0] == "not_found"
     assert client("GET", "/v1/labels/").status == 404
     for method, path in (
@@ -240,7 +240,7 @@ def test_the_log_has_no_texts(client):
     assert "secret" not in client.log.getvalue()
 
 
-def test_other_origins_are_refused_unless_named(serve, folder):
+def test_other_origins_need_the_cors_option(serve, folder):
     asking = (*JSON, (b"origin", b"https://example.org"))
     answer = serve({"shop": folder}).suggest(text="a", headers=asking)
     assert "access-control-allow-origin" not in answer.headers
@@ -264,7 +264,7 @@ def test_the_openapi_document_and_its_examples(client):
         assert client.suggest(**example).status == 200
 
 
-def test_the_framework_gives_the_same_answer_as_the_short_way(client):
+def test_the_framework_and_the_handler_give_the_same_answer(client):
     body = b'{"text": "a mirror for the bathroom", "top_k": 2}'
     long = Client(client.app.api, client.runner)("POST", "/v1/suggest", body)
     assert long.json() == client("POST", "/v1/suggest", body).json()
@@ -277,7 +277,7 @@ def test_the_page(client):
     assert b"http" not in answer.body  # nothing from elsewhere
 
 
-def test_explanations_where_there_are_none(client, monkeypatch):
+def test_explanations_where_they_cannot_be_imported(client, monkeypatch):
     monkeypatch.setattr("labelwise.serve.suggest.can_explain", lambda: False)
     answer = client.suggest(text="a", explain=True)
     assert answer.status == 501
@@ -311,18 +311,18 @@ def test_explanations_come_with_the_suggestions(client, monkeypatch):
         assert {len(one["suggestions"]) for one in results} == {top_k}
 
 
-def test_the_explanations_of_this_labelwise(client):
+def test_explanations_are_those_of_explain(client):
     pytest.importorskip("labelwise.explanations")
     (result,) = client.suggest(text=TEXTS[0], explain=True, top_k=3).json()["results"]
     told = [(one["label"], pytest.approx(one["probability"], rel=1e-5)) for one in result["explanations"]]
     assert pairs(result) == told
 
 
-def test_a_fault_inside_is_told_without_details(client, monkeypatch):
+def test_an_internal_error_shows_no_details(client, monkeypatch):
     def fail(*args, **options):
         raise RuntimeError("the text was: my secret diary")
 
-    monkeypatch.setattr(type(client.app.models.find(None).now.model), "predict", fail)
+    monkeypatch.setattr(type(client.app.models.find(None).current.model), "predict", fail)
     answer = client.suggest(text="my secret diary")
     assert (answer.status, answer.error[0]) == (500, "internal")
     client.app.log.flush()

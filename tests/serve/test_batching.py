@@ -8,8 +8,8 @@ import pytest
 
 from labelwise.serve.batching import Batcher
 from labelwise.serve.limits import Limits
-from labelwise.serve.prometheus import Metrics
-from labelwise.serve.refusal import RequestRefused
+from labelwise.serve.prometheus import ServerMetrics
+from labelwise.serve.request_error import RequestError
 
 PLAIN = (5, False)
 
@@ -40,7 +40,7 @@ def make(work):
     made = []
 
     def batcher(**limits):
-        made.append(Batcher("m", work, Limits(**limits), Metrics()))
+        made.append(Batcher("m", work, Limits(**limits), ServerMetrics()))
         return made[-1]
 
     yield batcher
@@ -53,7 +53,7 @@ async def gather(batcher, *requests, kind=PLAIN):
     return await asyncio.gather(*asked, return_exceptions=True)
 
 
-def test_requests_go_together_and_get_their_own_rows(make, work):
+def test_requests_of_a_batch_get_their_own_rows(make, work):
     answers = asyncio.run(gather(make(wait_ms=20), ["a"], ["b", "c"], ["d"]))
     assert answers == [("v1", ["A"]), ("v1", ["B", "C"]), ("v1", ["D"])]
     assert work.batches == [(["a", "b", "c", "d"], PLAIN)]
@@ -66,7 +66,7 @@ def test_a_full_batch_does_not_wait(make, work):
     assert work.batches == [(["a", "b"], PLAIN)]
 
 
-def test_a_lonely_request_waits_no_longer_than_told(make):
+def test_a_single_request_waits_no_longer_than_wait_ms(make):
     start = time.perf_counter()
     asyncio.run(gather(make(wait_ms=30), ["a"]))
     assert 0.03 <= time.perf_counter() - start < 2
@@ -80,7 +80,7 @@ def test_batches_are_bounded_and_a_large_request_goes_alone(make, work):
     assert ["b"] * 5 in [texts for texts, _ in work.batches]
 
 
-def test_requests_of_another_kind_go_apart(make, work):
+def test_requests_of_different_kinds_are_predicted_separately(make, work):
     async def mixed():
         batcher = make(wait_ms=10)
         kinds = [(5, False), (9, False), (5, False), (5, True)]
@@ -106,7 +106,7 @@ def test_a_full_queue_refuses_and_has_room_again(make, work):
         return answers, await batcher.answer(["after"], PLAIN)
 
     answers, after = asyncio.run(flood())
-    refused = [answer for answer in answers if isinstance(answer, RequestRefused)]
+    refused = [answer for answer in answers if isinstance(answer, RequestError)]
     assert len(refused) == 5
     assert answers[1:4] == [("v1", ["0"]), ("v1", ["1"]), ("v1", ["2"])]
     assert (refused[0].status, refused[0].code, refused[0].headers) == (503, "overloaded", {"Retry-After": "1"})
@@ -114,7 +114,7 @@ def test_a_full_queue_refuses_and_has_room_again(make, work):
     assert after == ("v1", ["AFTER"])
 
 
-def test_who_waits_too_long_is_told_and_not_predicted(make, work):
+def test_a_request_past_its_deadline_gets_an_error_and_is_not_predicted(make, work):
     async def late():
         batcher = make(wait_ms=0, batch=1, deadline=0.1)
         work.go.clear()
@@ -130,14 +130,14 @@ def test_who_waits_too_long_is_told_and_not_predicted(make, work):
     assert [texts for texts, _ in work.batches] == [["slow"], ["after"]]
 
 
-def test_a_failure_harms_its_own_request_alone(make):
+def test_a_failure_affects_only_its_own_request(make):
     answers = asyncio.run(gather(make(wait_ms=10), ["a"], ["bad"], ["b"]))
     assert answers[0] == ("v1", ["A"])
     assert answers[2] == ("v1", ["B"])
     assert isinstance(answers[1], ValueError)
 
 
-def test_what_is_counted(make):
+def test_metrics_of_batches(make):
     batcher = make(wait_ms=10)
     asyncio.run(gather(batcher, ["a"], ["b", "c"]))
     text = batcher.metrics.text()

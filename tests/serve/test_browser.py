@@ -17,10 +17,10 @@ from playwright import sync_api as api
 
 from labelwise import load_model
 from labelwise.explanations import explain
-from labelwise.serve.app import Application, Setup
+from labelwise.serve.app import Application, ServerConfig
 from labelwise.serve.keys import make_key
 from labelwise.serve.limits import Limits
-from labelwise.serve.logs import Log
+from labelwise.serve.logs import JsonLog
 
 expect = api.expect
 TEXT = "😀 a red mirror for the bathroom <b>3</b> piece set, mirror"
@@ -46,7 +46,7 @@ def start():
     running = []
 
     def make(folders, **settings):
-        app = Application(Setup(folders=folders, log=Log(io.StringIO()), watch=0, **settings))
+        app = Application(ServerConfig(folders=folders, log=JsonLog(io.StringIO()), watch=0, **settings))
         server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="on"))
         thread = threading.Thread(target=server.run)
         thread.start()
@@ -289,14 +289,14 @@ def test_a_busy_server_is_asked_again(page):
         (422, '{"error": {"code": "cannot_answer", "message": "that is odd."}}', "That is odd."),
     ],
 )
-def test_refusals_are_told_in_words(page, status, body, words):
+def test_errors_are_shown_as_sentences(page, status, body, words):
     page.route(SUGGEST, lambda route: route.fulfill(status=status, body=body))
     suggest(page)
     expect(page.get_by_role("alert")).to_contain_text(words)
     assert page.locator("#again").is_visible() == (status >= 500)
 
 
-def test_texts_that_cannot_be_asked_about(page):
+def test_texts_that_are_too_long(page):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
     page.click("#go")
@@ -308,7 +308,7 @@ def test_texts_that_cannot_be_asked_about(page):
     expect(page.locator("#labels > li")).to_have_count(10)
 
 
-def test_no_explanation_is_told_in_its_place(page):
+def test_a_missing_explanation_is_reported_in_its_place(page):
     suggest(page)
     error = {"error": {"code": "no_explanations", "message": "this server cannot explain."}}
     page.route(SUGGEST, lambda route: route.fulfill(status=501, json=error))

@@ -12,7 +12,7 @@ schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not i
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("calibrated", [True, False])
-def test_the_openapi_document_is_kept(serve, folder, plain, calibrated):
+def test_answers_match_the_openapi_document(serve, folder, plain, calibrated):
     # Small texts, so that what is too long is refused for that and not as too large a body, which it would not know.
     client = serve({"shop": folder if calibrated else plain}, wait_ms=0, max_characters=1000, max_texts=20)
     schema = schemathesis.openapi.from_asgi("/openapi.json", client.app)

@@ -26,15 +26,15 @@ def test_only_the_hash_is_kept(tmp_path):
     assert len(key) > 40
 
 
-def test_files_that_are_no_key_files(tmp_path):
+def test_files_that_are_not_key_files(tmp_path):
     file = tmp_path / "keys.txt"
     with pytest.raises(DataError, match="no such file"):
         Keyring.read(file)
     file.write_text("# nothing\n")
-    with pytest.raises(DataError, match="no key in it"):
+    with pytest.raises(DataError, match="the file holds no key"):
         Keyring.read(file)
     file.write_text("# mine\nhunter2\n")
-    with pytest.raises(DataError, match=r"line 2: this is no line of a key file"):
+    with pytest.raises(DataError, match=r"line 2: this is not a line of a key file"):
         make_key(file, name="a")
     assert file.read_text() == "# mine\nhunter2\n"
     with pytest.raises(UsageError, match="--key-name 'a b'"):
@@ -66,7 +66,7 @@ def test_requests_need_a_key(serve, folder, tmp_path):
     assert key not in client.log.getvalue()
 
 
-def test_withdrawn_keys_and_reload_without_keys(serve, folder, tmp_path):
+def test_removed_keys_and_reload_without_keys(serve, folder, tmp_path):
     file = tmp_path / "keys.txt"
     key = make_key(file, name="anna")
     client = serve({"shop": folder}, keys=file)

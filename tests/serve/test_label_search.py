@@ -34,7 +34,7 @@ def test_the_nearest_come_first_and_labels_are_embedded_once():
     assert search.find("K", "substring") == ["Kitten", "oak"]
 
 
-def test_where_the_encoder_is():
+def test_encoder_of_a_model():
     encoder = Encoder()
     assert encoder_of(Part(labels_=[])) is None
     assert encoder_of(Part(matcher_=Part(encoder_=encoder))) is encoder

@@ -30,9 +30,9 @@ def told(answer):
     return [[entry["label"], entry["probability"]] for entry in result["suggestions"]]
 
 
-def test_a_new_version_is_exchanged_under_way(serve, moving, tmp_path):
+def test_a_new_version_replaces_the_old_one_while_requests_arrive(serve, moving, tmp_path):
     client = serve({"m": moving}, wait_ms=1)
-    wants = {client.app.models["m"].now.version: answer_of(moving)}
+    wants = {client.app.models["m"].current.short_id: answer_of(moving)}
 
     async def ask_on(stop, answers):
         while not stop.is_set():
@@ -47,7 +47,7 @@ def test_a_new_version_is_exchanged_under_way(serve, moving, tmp_path):
         await asyncio.to_thread(fit, moving, 900)
         for _ in range(200):
             await asyncio.sleep(0.05)
-            if client.app.models["m"].now.version not in wants:
+            if client.app.models["m"].current.short_id not in wants:
                 break
         await asyncio.sleep(0.2)
         stop.set()
@@ -56,7 +56,7 @@ def test_a_new_version_is_exchanged_under_way(serve, moving, tmp_path):
         return answers
 
     answers = client.runner.run(exchange())
-    wants[client.app.models["m"].now.version] = answer_of(moving)
+    wants[client.app.models["m"].current.short_id] = answer_of(moving)
     assert len(wants) == 2
     assert {answer.status for answer in answers} == {200}
     assert {answer.json()["version"] for answer in answers} == set(wants)
@@ -67,7 +67,7 @@ def test_a_new_version_is_exchanged_under_way(serve, moving, tmp_path):
     assert text.count("labelwise_model_info{") == 1
 
 
-def test_a_version_is_what_all_its_parts_are(moving, tmp_path):
+def test_the_version_depends_on_all_files(moving, tmp_path):
     first = load_version(moving)
     assert load_version(shutil.copytree(moving, tmp_path / "copy")).signature == first.signature
     model = load_model(moving)
@@ -91,16 +91,16 @@ def test_a_broken_version_changes_nothing(serve, moving):
     assert told(client("POST", "/v1/suggest", BODY)) == want
 
 
-def test_reading_again_what_is_the_same_loads_nothing(serve, moving):
+def test_an_unchanged_folder_is_not_loaded_again(serve, moving):
     client = serve({"m": moving})
-    before = client.app.models["m"].now
+    before = client.app.models["m"].current
     (moving / "config.json").touch()
     client.runner.run(client.app.models.reload_all())
-    assert client.app.models["m"].now is before
+    assert client.app.models["m"].current is before
     assert not client.app.models["m"].changed()
 
 
-def test_what_cannot_be_served(tmp_path, folder):
+def test_folders_that_cannot_be_served(tmp_path, folder):
     with pytest.raises(StorageError, match="holds no model; give a folder"):
         load_version(tmp_path)
     model = load_model(folder)

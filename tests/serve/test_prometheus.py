@@ -1,6 +1,6 @@
 """Prometheus' text format, by hand."""
 
-from labelwise.serve.prometheus import Counter, Histogram, Metrics, resident_bytes
+from labelwise.serve.prometheus import Counter, Histogram, ServerMetrics, resident_bytes
 
 
 def test_a_counter():
@@ -16,10 +16,10 @@ def test_a_counter():
     ]
 
 
-def test_a_histogram_is_cumulative_and_bounds_belong_below():
+def test_a_histogram_is_cumulative_with_inclusive_bounds():
     histogram = Histogram("size", "Sizes.", "of", (1, 2.5))
     for value in (0.5, 1, 2, 7):
-        histogram.see("x", value)
+        histogram.observe("x", value)
     assert list(histogram.lines())[2:] == [
         'size_bucket{of="x",le="1"} 2',
         'size_bucket{of="x",le="2.5"} 3',
@@ -29,8 +29,8 @@ def test_a_histogram_is_cumulative_and_bounds_belong_below():
     ]
 
 
-def test_all_of_them():
-    text = Metrics().text()
+def test_the_exposition_of_all_metrics():
+    text = ServerMetrics().text()
     assert "process_cpu_seconds_total " in text
     assert ("process_resident_memory_bytes " in text) == (resident_bytes() is not None)
     assert text.endswith("\n")

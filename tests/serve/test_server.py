@@ -73,7 +73,7 @@ def raw(port, sent):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no SIGHUP on this system")
-def test_a_life(process):
+def test_start_reload_drain_and_stop(process):
     server, moving, lines = process
     port = wait_for(lines, "listening")["port"]
     status, first = ask(port, text="a mirror for the bathroom")

@@ -20,43 +20,44 @@ from labelwise.serve.limits import Limits
 
 @dataclass(frozen=True, kw_only=True)
 class Serve(Command):
-    """Answer requests for labels over HTTP: POST /v1/suggest, GET /v1/labels, GET /v1/model, /metrics.
+    """Serve models over HTTP: POST /v1/suggest, GET /v1/labels, GET /v1/model, /metrics, and a page at /.
 
     Try it: labelwise serve my-model, then
     curl -H 'Content-Type: application/json' -d '{"text": "red cotton play mat"}' localhost:8000/v1/suggest
     """
 
     models: Annotated[tuple[str, ...], Positional, arg(metavar="MODEL")] = ()
-    """The folder of a trained model; of several, with names: news=FOLDER shop=FOLDER. The first is the default."""
+    """Folder of a trained model. For several models, names and folders: news=FOLDER shop=FOLDER. The first one is the
+    default."""
     host: str = "127.0.0.1"
-    """The address to listen on; 0.0.0.0 for all."""
+    """Address to listen on; 0.0.0.0 for all."""
     port: int = 8000
-    """The port; 0 for any that is free."""
+    """Port to listen on; 0 for any free port."""
     keys: Path | None = None
-    """Accept only requests with a key of this file, which --make-key writes; without it everybody may ask."""
+    """Accept only requests with a key of this file, which --make-key writes. Without this option no key is needed."""
     make_key: Path | None = None
-    """Add a new key to this file, print it once, and end. The file holds its hash alone."""
+    """Add a new key to this file, print the key once, and exit. The file holds only the hash of the key."""
     key_name: str = "default"
-    """With --make-key: whose key it is, for the log."""
+    """With --make-key: the name of the key in the log."""
     admin: bool = False
-    """With --make-key: a key that may also ask for POST /v1/reload."""
+    """With --make-key: the key may also be used for POST /v1/reload."""
     cors: tuple[str, ...] = ()
-    """Origins whose pages may ask, such as https://example.org; none if not given."""
+    """Origins whose pages may send requests, such as https://example.org; none if not given."""
     watch: float = 2.0
-    """Seconds between two looks whether a folder holds a new version, which is then loaded; 0: only on SIGHUP."""
+    """Seconds between two checks for a new version in the model folders, which is then loaded; 0: only on SIGHUP."""
     drain: float = 30.0
-    """Seconds to finish requests in after SIGTERM or Ctrl-C."""
+    """Seconds to finish requests after SIGTERM or Ctrl-C."""
     threads: int = 1
-    """Threads that share one batch; 1 suits short texts."""
+    """Threads for one batch; 1 suits short texts."""
     limits: Limits = field(default_factory=Limits)
 
     def run(self, out: Console, show: Show) -> None:
-        """Load, listen, answer until told to stop."""
+        """Load the models and answer requests until a signal ends the server."""
         if self.make_key is not None:
             out.print(make_key(self.make_key, name=self.key_name, admin=self.admin), markup=False)
-            show.remark(f"its hash is in {self.make_key}; the key itself is kept nowhere, so keep it safe")
+            show.remark(f"{self.make_key} holds the hash of the key; the key itself is stored nowhere, so keep it safe")
             return
-        folders = named(self.models)
+        folders = model_folders(self.models)
         if not 0 <= self.port <= 65535:
             raise UsageError(f"--port {self.port}: give a port from 0 to 65535")
         if self.threads < 1 or self.watch < 0 or self.drain < 0:
@@ -64,32 +65,32 @@ class Serve(Command):
         limits = self.limits.checked()
         for module in ("uvicorn", "fastapi"):
             need(module, extra="serve", purpose="servers")
-        from labelwise.serve.app import Application, Setup
-        from labelwise.serve.logs import Log
+        from labelwise.serve.app import Application, ServerConfig
+        from labelwise.serve.logs import JsonLog
         from labelwise.serve.server import run
 
-        with socket.socket() as probe:  # told before models are loaded, not after
+        with socket.socket() as probe:  # an error before the models are loaded, not after
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((self.host, self.port))
             except OSError as err:
                 raise UsageError(f"cannot listen on {self.host}:{self.port}: {err.strerror or err}") from err
         application = Application(
-            Setup(
+            ServerConfig(
                 folders=folders,
                 limits=limits,
                 keys=self.keys,
                 cors=self.cors,
                 watch=self.watch,
                 threads=self.threads,
-                log=Log(requests=not self.quiet),
+                log=JsonLog(requests=not self.quiet),
             )
         )
         run(application, host=self.host, port=self.port, drain=self.drain)
 
 
-def named(models: tuple[str, ...]) -> dict[str, Path]:
-    """Folders by name: given as NAME=FOLDER, or called like their folder."""
+def model_folders(models: tuple[str, ...]) -> dict[str, Path]:
+    """Model folders by name: the name in NAME=FOLDER, else the name of the folder."""
     if not models:
         raise UsageError("no model is given; write labelwise serve MODEL, with the folder of a trained model")
     folders: dict[str, Path] = {}
@@ -98,7 +99,7 @@ def named(models: tuple[str, ...]) -> dict[str, Path]:
         if not equals or Path(given).is_dir():
             name, folder = Path(given).resolve().name, given
         if not re.fullmatch(r"[\w.-]{1,64}", name):
-            raise UsageError(f"{name!r} is no name for a model; use letters, digits, dots and dashes: NAME={folder}")
+            raise UsageError(f"{name!r} is not a model name; use letters, digits, dots and dashes: NAME={folder}")
         if name in folders:
             raise UsageError(f"two models are called {name!r}; give them names: a={folders[name]} b={folder}")
         folders[name] = Path(folder)

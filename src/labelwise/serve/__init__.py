@@ -1,1 +1,1 @@
-"""Models over HTTP: `labelwise serve MODEL`. Needs the extra `serve`; linear models need nothing of torch."""
+"""ModelPool over HTTP: `labelwise serve MODEL`. Needs the extra `serve`; linear models need nothing of torch."""

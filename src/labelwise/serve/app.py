@@ -1,4 +1,4 @@
-"""The application: routes, their documentation, and what runs beside them."""
+"""The application: routes with their documentation, and the tasks in the background."""
 
 import asyncio
 import contextlib
@@ -16,79 +16,84 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from labelwise import __version__
-from labelwise.serve.gate import AuthMiddleware
 from labelwise.serve.keys import Keyring
 from labelwise.serve.label_search import Match
 from labelwise.serve.limits import Limits
-from labelwise.serve.logs import Log
-from labelwise.serve.model_pool import Models, Served
+from labelwise.serve.logs import JsonLog
+from labelwise.serve.middleware import AuthMiddleware
+from labelwise.serve.model_pool import ModelPool, ServedModel
 from labelwise.serve.page import add_page
-from labelwise.serve.prometheus import Metrics
-from labelwise.serve.refusal import RequestRefused, error_body, overloaded
+from labelwise.serve.prometheus import ServerMetrics
+from labelwise.serve.request_error import RequestError, error_body, overloaded
 from labelwise.serve.schema import (
     ErrorAnswer,
     LabelsAnswer,
     ModelAnswer,
     ReloadAnswer,
-    Status,
+    StatusAnswer,
     SuggestAnswer,
-    refusal_of,
+    first_problem,
 )
 from labelwise.serve.suggest import SuggestHandler
 
 ABOUT = 'Labels for texts, with probabilities. Every error is `{"error": {"code", "message"}}` with one sentence.'
 _ERRORS: dict[int | str, str] = {
     400: "The body is not JSON, or the model cannot do this.",
-    401: "An API key is needed.",
-    403: "An admin key is needed.",
+    401: "The request needs an API key.",
+    403: "The request needs an admin key.",
     404: "There is no such model.",
     408: "The body came too slowly.",
-    409: "It cannot be done with this model: its new version cannot be loaded, or it has no probabilities.",
+    409: "The model cannot do this: its new version cannot be loaded, or it has no probabilities.",
     413: "The body is too large.",
     415: "The body is not application/json.",
-    422: "Something about the request is wrong.",
-    501: "This server cannot explain.",
-    503: "Too busy; see Retry-After.",
+    422: "The request has a wrong field or parameter.",
+    501: "This server cannot explain suggestions.",
+    503: "The server is too busy; see Retry-After.",
 }
 _Name = Annotated[str, Query(description="Which of several models; the first if not given.", max_length=200)]
 
 
 @dataclass(kw_only=True)
-class Setup:
-    """What a server is made of."""
+class ServerConfig:
+    """The settings of a server."""
 
     folders: dict[str, Path]
+    """Model folders by the names of the models; the first one is the default."""
     limits: Limits = field(default_factory=Limits)
     keys: Path | None = None
+    """File of API keys; None: requests need no key."""
     cors: Sequence[str] = ()
+    """Origins whose pages may send requests."""
     watch: float = 2.0
+    """Seconds between two looks for new versions in the folders; 0 means never."""
     threads: int = 1
-    log: Log = field(default_factory=Log)
+    """Threads of each model."""
+    log: JsonLog = field(default_factory=JsonLog)
 
 
 class Application:
-    """The ASGI application with its models; `draining` turns /ready to 503."""
+    """The ASGI application with its models. While `draining` is true, /ready answers with 503."""
 
-    def __init__(self, setup: Setup) -> None:
-        self.setup, self.log, self.metrics = setup, setup.log, Metrics()
+    def __init__(self, config: ServerConfig) -> None:
+        self.config, self.log, self.metrics = config, config.log, ServerMetrics()
         self.draining = False
-        limits = setup.limits.checked()
-        keys = Keyring.read(setup.keys) if setup.keys else None
-        self.models = Models(setup.folders, limits, self.metrics, self.log, threads=setup.threads)
-        self.desk = SuggestHandler(self.models, limits)
+        limits = config.limits.checked()
+        keys = Keyring.read(config.keys) if config.keys else None
+        self.models = ModelPool(config.folders, limits, self.metrics, self.log, threads=config.threads)
+        self.suggest_handler = SuggestHandler(self.models, limits)
         self.api = self._make_api()
-        self.gate = AuthMiddleware(self.api, self.desk, self.metrics, self.log, keys)
-        self._asgi: Any = self.gate
-        if setup.cors:
+        self.middleware = AuthMiddleware(self.api, self.suggest_handler, self.metrics, self.log, keys)
+        self._asgi: Any = self.middleware
+        if config.cors:
             self._asgi = CORSMiddleware(
-                self.gate,
-                allow_origins=list(setup.cors),
+                self.middleware,
+                allow_origins=list(config.cors),
                 allow_methods=["GET", "POST"],
                 allow_headers=["Authorization", "Content-Type", "X-API-Key"],
             )
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """ASGI."""
+        """Answer one request, as ASGI asks for."""
         await self._asgi(scope, receive, send)
 
     def _make_api(self) -> FastAPI:
@@ -101,9 +106,9 @@ class Application:
             redoc_url=None,
             redirect_slashes=False,
         )
-        api.add_exception_handler(RequestValidationError, _invalid)
-        api.add_exception_handler(HTTPException, _http)
-        api.add_exception_handler(RequestRefused, _refused)
+        api.add_exception_handler(RequestValidationError, _validation_response)
+        api.add_exception_handler(HTTPException, _framework_response)
+        api.add_exception_handler(RequestError, _error_response)
         _add_routes(api, self)
         return api
 
@@ -111,12 +116,12 @@ class Application:
     async def _lifespan(self, api: FastAPI) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
         tasks = [loop.create_task(self.log.keep_flushing())]
-        if self.setup.watch > 0:
-            tasks.append(loop.create_task(self.models.watch(self.setup.watch)))
+        if self.config.watch > 0:
+            tasks.append(loop.create_task(self.models.watch(self.config.watch)))
         hang_up = getattr(signal, "SIGHUP", None)
         if hang_up is not None and threading.current_thread() is threading.main_thread():
             loop.add_signal_handler(hang_up, lambda: tasks.append(loop.create_task(self.reload())))
-        versions = {name: served.now.version for name, served in self.models.items()}
+        versions = {name: served.current.short_id for name, served in self.models.items()}
         self.log.event("ready", models=versions, labelwise=__version__)
         yield
         self.draining = True
@@ -127,99 +132,102 @@ class Application:
         self.log.event("stopped")
 
     async def reload(self) -> None:
-        """Read keys and models again."""
-        if self.setup.keys:
+        """Read the keys and the models again."""
+        if self.config.keys:
             try:
-                self.gate.keys = Keyring.read(self.setup.keys)
+                self.middleware.keys = Keyring.read(self.config.keys)
             except (OSError, ValueError) as error:
                 self.log.event("keys_failed", reason=str(error))
         await self.models.reload_all()
 
 
-def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
+def _error_docs(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """The entries of the OpenAPI document for these status codes."""
     return {code: {"model": ErrorAnswer, "description": _ERRORS[code]} for code in codes}
 
 
 def _add_routes(api: FastAPI, application: Application) -> None:
-    models, limits, desk = application.models, application.setup.limits, application.desk
-    ways: list[Any] = [*get_args(Match)]
-    if not any(served.now.labels.by_meaning for served in models.values()):
-        ways.remove("meaning")  # answered with 400 then, and not offered
+    models, limits, suggest_handler = application.models, application.config.limits, application.suggest_handler
+    match_kinds: list[Any] = [*get_args(Match)]
+    if not any(served.current.labels.by_meaning for served in models.values()):
+        match_kinds.remove("meaning")  # the document does not offer it, and a request for it is answered with 400
 
-    async def suggest(ask: Any) -> Any:
+    async def suggest(body: Any) -> Any:
         """The best labels of one text or of several, with probabilities."""
-        return await desk.answer(ask)
+        return await suggest_handler.answer(body)
 
-    suggest.__annotations__["ask"] = desk.schema  # with this server's limits in it
+    suggest.__annotations__["body"] = suggest_handler.schema  # the schema holds the limits of this server
     api.post(
         "/v1/suggest",
-        responses={**_errors(400, 401, 404, 408, 409, 413, 415, 422, 501, 503), 200: {"model": SuggestAnswer}},
+        responses={**_error_docs(400, 401, 404, 408, 409, 413, 415, 422, 501, 503), 200: {"model": SuggestAnswer}},
     )(suggest)
 
-    @api.get("/v1/labels", responses=_errors(400, 401, 404, 422, 503))
+    @api.get("/v1/labels", responses=_error_docs(400, 401, 404, 422, 503))
     async def labels(
         q: Annotated[str, Query(description="What to look for; all labels if not given.", max_length=1000)] = "",
-        match: Annotated[Match, Query(description="How.", json_schema_extra={"enum": ways})] = "substring",
+        match: Annotated[
+            Match, Query(description="How labels match.", json_schema_extra={"enum": match_kinds})
+        ] = "substring",
         offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
         model: _Name = "",
     ) -> LabelsAnswer:
-        """Labels that begin with a string, contain it, or are near it in meaning; page by page."""
+        """Labels that begin with a string, contain it, or are similar in meaning; page by page."""
         served = models.find(model)
         found = await _search(served, q, match, limits.deadline)
         end = offset + limit
         return LabelsAnswer(
             model=served.name,
-            version=served.now.version,
+            version=served.current.short_id,
             total=len(found),
             offset=offset,
             labels=list(found[offset:end]),
             next_offset=end if end < len(found) else None,
         )
 
-    @api.get("/v1/model", responses=_errors(401, 404, 422))
+    @api.get("/v1/model", responses=_error_docs(401, 404, 422))
     async def model(model: _Name = "") -> ModelAnswer:
-        """What a model is: its card, its figures, its settings."""
+        """A model's card, metrics and settings."""
         served = models.find(model)
-        now = served.now
-        validation = now.model.report_.validation
+        current = served.current
+        validation = current.model.report_.validation
         return ModelAnswer(
             model=served.name,
-            version=now.version,
-            loaded=now.loaded,
-            kind=now.model.kind,
-            title=now.model.title(),
-            n_labels=len(now.model.labels_),
-            calibrated=now.model.calibrator_ is not None,
-            searchable_by_meaning=now.labels.by_meaning,
-            facts=dict(now.model.facts()),
+            version=current.short_id,
+            loaded=current.loaded,
+            kind=current.model.kind,
+            title=current.model.title(),
+            n_labels=len(current.model.labels_),
+            calibrated=current.model.calibrator_ is not None,
+            searchable_by_meaning=current.labels.by_meaning,
+            facts=dict(current.model.facts()),
             metrics=None if validation is None else validation.to_dict(),
-            config=now.config,
-            card=now.card,
+            config=current.config,
+            card=current.card,
             models=list(models),
             limits=asdict(limits),
         )
 
-    @api.post("/v1/reload", responses=_errors(401, 403, 404, 409, 422))
+    @api.post("/v1/reload", responses=_error_docs(401, 403, 404, 409, 422))
     async def reload(model: _Name = "") -> ReloadAnswer:
-        """Load the model's folder again if it changed, without dropping a request. Needs an admin key."""
+        """Load the model's folder again if it has changed. No request is lost. Needs an admin key."""
         served = models.find(model)
         changed = await models.reload(served)
-        return ReloadAnswer(model=served.name, version=served.now.version, changed=changed)
+        return ReloadAnswer(model=served.name, version=served.current.short_id, changed=changed)
 
     @api.get("/health")
-    async def health() -> Status:
-        """Whether the process lives."""
-        return Status(status="alive")
+    async def health() -> StatusAnswer:
+        """Whether the process is alive."""
+        return StatusAnswer(status="alive")
 
-    @api.get("/ready", responses=_errors(503))
-    async def ready() -> Status:
-        """Whether requests are welcome: not while the server drains."""
+    @api.get("/ready", responses=_error_docs(503))
+    async def ready() -> StatusAnswer:
+        """Whether the server accepts requests: it does not while it drains."""
         if application.draining:
-            raise overloaded("the server is about to stop; ask another one.", "draining")
-        return Status(status="ready")
+            raise overloaded("the server is about to stop; send requests to another one.", "draining")
+        return StatusAnswer(status="ready")
 
-    @api.get("/metrics", response_class=PlainTextResponse, responses=_errors(401))
+    @api.get("/metrics", response_class=PlainTextResponse, responses=_error_docs(401))
     async def metrics() -> PlainTextResponse:
         """Counters for Prometheus."""
         for name, served in models.items():
@@ -229,33 +237,35 @@ def _add_routes(api: FastAPI, application: Application) -> None:
     add_page(api)
 
 
-async def _search(served: Served, query: str, match: Match, seconds: float) -> Sequence[str]:
-    search = served.now.labels
+async def _search(served: ServedModel, query: str, match: Match, seconds: float) -> Sequence[str]:
+    """The labels that match the query, or an error after so long that the client should try again."""
+    search = served.current.labels
     if match == "meaning" and not search.by_meaning:
-        raise RequestRefused(
-            400, "no_meaning", f"the model {served.name} has no encoder to search by meaning; use prefix or substring."
+        raise RequestError(
+            400, "no_meaning", f"the model {served.name} cannot search labels by meaning; use prefix or substring."
         )
     work = asyncio.ensure_future(asyncio.to_thread(search.find, query, match))
     try:
         return await asyncio.wait_for(asyncio.shield(work), seconds)
-    except TimeoutError:  # the first search by meaning embeds every label, and goes on doing so
+    except TimeoutError:  # the first search by meaning embeds every label; the thread continues with that
         raise overloaded("the labels are being prepared; try again in ten seconds.", "preparing", 10) from None
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
+async def _validation_response(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return await _refused(request, refusal_of(error.errors()))
+    return await _error_response(request, first_problem(error.errors()))
 
 
-async def _http(request: Request, error: Exception) -> Response:
+async def _framework_response(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    known = {404: ("not_found", "there is nothing here; see /openapi.json for what there is.")}
+    known = {
+        404: ("not_found", "this path does not exist; /openapi.json lists the paths."),
+        405: ("wrong_method", "this path does not accept the method; /openapi.json lists the methods of each path."),
+    }
     code, message = known.get(error.status_code, ("bad_request", f"{error.detail}."))
-    if error.status_code == 405:
-        code, message = "wrong_method", "this cannot be asked in that way; see /openapi.json."
     return Response(error_body(code, message), error.status_code, error.headers, "application/json")
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestRefused)
+async def _error_response(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestError)
     return Response(error.body(), error.status, error.headers, "application/json")

@@ -1,4 +1,4 @@
-"""Requests that come at about the same time are predicted together, by a thread of their model."""
+"""Batches across requests: texts that arrive at about the same time are predicted together, in the model's thread."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from labelwise.serve.limits import Limits
-from labelwise.serve.prometheus import Metrics
-from labelwise.serve.refusal import overloaded
+from labelwise.serve.prometheus import ServerMetrics
+from labelwise.serve.request_error import overloaded
 
-Kind: TypeAlias = tuple[int, int]
-"""top_k, and how many of these labels are explained. Only requests of one kind are predicted together: an ensemble
-looks deeper for more labels, and an answer must not depend on who else asks."""
-Work: TypeAlias = Callable[[list[str], Kind], tuple[str, Sequence[Any]]]
-"""Runs in the thread. Returns the model's version and a result for each text."""
+RequestKind: TypeAlias = tuple[int, int]
+"""(top_k, number of explained labels). Only requests of one kind are predicted together: an ensemble takes more labels
+from its members where `top_k` is larger, and an answer must not depend on the other requests of the batch."""
+PredictFunction: TypeAlias = Callable[[list[str], RequestKind], tuple[str, Sequence[Any]]]
+"""Predicts texts in the model's thread. Returns the model's version and a result for each text."""
 
 
 @dataclass(eq=False)
 class Job:
-    """A request that waits for its answer."""
+    """A request in the queue."""
 
     texts: list[str]
-    kind: Kind
+    kind: RequestKind
     arrived: float
     answer: asyncio.Future[tuple[str, Sequence[Any]]]
 
 
 class Batcher:
-    """The queue of one model. All but the work itself happens in the event loop's thread."""
+    """The queue of one model. Everything except for the predictions runs in the event loop's thread."""
 
-    def __init__(self, name: str, work: Work, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, name: str, work: PredictFunction, limits: Limits, metrics: ServerMetrics) -> None:
         self.name, self.limits, self.metrics = name, limits, metrics
         self._work = work
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"predict-{name}")
@@ -49,12 +49,12 @@ class Batcher:
         return self._waiting
 
     def check_room(self) -> None:
-        """Refuse what comes to a full queue."""
+        """Raise an error if the queue is full."""
         if self._waiting >= self.limits.queue:
             raise overloaded(f"the server is busy: {self._waiting} texts wait already; try again in a second.")
 
-    async def answer(self, texts: list[str], kind: Kind) -> tuple[str, Sequence[Any]]:
-        """The version that answered and the result of each text."""
+    async def answer(self, texts: list[str], kind: RequestKind) -> tuple[str, Sequence[Any]]:
+        """The model's version and the result of each text, once they are predicted."""
         self.check_room()
         loop = asyncio.get_running_loop()
         now = loop.time()
@@ -63,7 +63,7 @@ class Batcher:
         self._waiting += len(texts)
         deadline = loop.call_at(now + self.limits.deadline, self._give_up, job)
         if not self._busy:
-            self._plan(loop)
+            self._schedule(loop)
         try:
             return await job.answer
         finally:
@@ -76,8 +76,8 @@ class Batcher:
                 overloaded(f"there was no answer within {seconds:g} seconds; try again later.", "deadline", 2)
             )
 
-    def _plan(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start a batch: at once if it is full or its first request has waited enough, otherwise when it has."""
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start a batch now if it is full or its first request has waited for `wait_ms`, otherwise set a timer."""
         if self._waiting >= self.limits.batch:
             self._start()
         elif self._timer is None and self._jobs:
@@ -91,27 +91,27 @@ class Batcher:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        batch = [] if self._busy else self._take()
+        batch = [] if self._busy else self._next_batch()
         if not batch:
             return
         self._busy = True
         loop, texts = asyncio.get_running_loop(), [text for job in batch for text in job.texts]
-        self.metrics.batches.see(self.name, len(texts))
-        future = self._pool.submit(self._timed, texts, batch[0].kind)
+        self.metrics.batches.observe(self.name, len(texts))
+        future = self._pool.submit(self._timed_predict, texts, batch[0].kind)
         future.add_done_callback(lambda done: loop.call_soon_threadsafe(self._finish, batch, done))
 
-    def _timed(self, texts: list[str], kind: Kind) -> tuple[tuple[str, Sequence[Any]], float]:
+    def _timed_predict(self, texts: list[str], kind: RequestKind) -> tuple[tuple[str, Sequence[Any]], float]:
         start = time.perf_counter()
         return self._work(texts, kind), time.perf_counter() - start
 
-    def _take(self) -> list[Job]:
-        """The requests of the next batch: of one kind, in their order. One that is larger than a batch goes alone."""
+    def _next_batch(self) -> list[Job]:
+        """The requests of the next batch: of one kind, in their order. A request larger than a batch is alone in it."""
         batch: list[Job] = []
         others: list[Job] = []
         n_texts = 0
         while self._jobs and n_texts < self.limits.batch:
             job = self._jobs.popleft()
-            if job.answer.done():  # given up
+            if job.answer.done():  # its deadline has passed
                 self._waiting -= len(job.texts)
             elif batch and (job.kind != batch[0].kind or n_texts + len(job.texts) > self.limits.batch):
                 others.append(job)
@@ -127,7 +127,7 @@ class Batcher:
         error = done.exception()
         if error is None:
             (version, results), seconds = done.result()
-            self.metrics.predicting.see(self.name, seconds)
+            self.metrics.predicting.observe(self.name, seconds)
             self.metrics.texts.add(self.name, by=len(results))
             at = 0
             for job in batch:
@@ -139,19 +139,19 @@ class Batcher:
             if not batch[0].answer.done():
                 batch[0].answer.set_exception(error)
         else:
-            self._apart(batch)
-        self._plan(asyncio.get_running_loop())
+            self._predict_separately(batch)
+        self._schedule(asyncio.get_running_loop())
 
-    def _apart(self, batch: list[Job]) -> None:
-        """After a failure each request is tried by itself, so that nobody suffers from another's text."""
+    def _predict_separately(self, batch: list[Job]) -> None:
+        """Predict each request of a failed batch by itself, so that one text does not fail the other requests."""
         loop = asyncio.get_running_loop()
         for job in batch:
             alone = [job]
-            future = self._pool.submit(self._timed, job.texts, job.kind)
+            future = self._pool.submit(self._timed_predict, job.texts, job.kind)
             future.add_done_callback(
                 lambda done, alone=alone: loop.call_soon_threadsafe(self._finish, alone, done)  # type: ignore[misc]
             )
 
     def close(self) -> None:
-        """Let the thread end when its work is done."""
+        """End the thread when its last batch is done."""
         self._pool.shutdown(wait=False)

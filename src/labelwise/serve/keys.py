@@ -18,7 +18,7 @@ _HEAD = "# API keys of labelwise serve: hash, role, name. Remove a line to withd
 
 @dataclass(frozen=True)
 class Key:
-    """What the file tells of a key."""
+    """An entry of the key file."""
 
     digest: bytes
     role: str
@@ -42,10 +42,10 @@ class Keyring:
                 continue
             found = _LINE.fullmatch(line.strip())
             if found is None:
-                raise DataError("this is no line of a key file; make it again", path=file, line=number)
+                raise DataError("this is not a line of a key file; make the file again", path=file, line=number)
             keys.append(Key(bytes.fromhex(found[1]), found[2], found[3]))
         if not keys:
-            raise DataError("there is no key in it; make one with --make-key FILE", path=file)
+            raise DataError("the file holds no key; make one with --make-key FILE", path=file)
         return cls(keys)
 
     def find(self, key: bytes) -> Key | None:
@@ -58,13 +58,13 @@ class Keyring:
 
 
 def make_key(file: Path, *, name: str, admin: bool = False) -> str:
-    """Add a new key's hash to a file, and return the key, which is kept nowhere."""
+    """Add the hash of a new key to a file. Returns the key, which is stored nowhere."""
     if not re.fullmatch(r"[\w.@-]{1,64}", name):
         raise UsageError(f"--key-name {name!r}: use letters, digits and . @ - _ only, at most 64")
     key = "lw_" + secrets.token_urlsafe(32)
     new = not file.exists()
     if not new:
-        Keyring.read(file)  # never append to a file that is something else
+        Keyring.read(file)  # an error if the file is not a key file
     role = "admin" if admin else "user"
     handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     with os.fdopen(handle, "a", encoding="utf-8") as out:

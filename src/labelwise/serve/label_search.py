@@ -1,4 +1,4 @@
-"""Finding labels: by how they begin, by what they contain, by what they mean."""
+"""Search for labels: by prefix, by substring, by meaning."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from labelwise.models.base import Model
 
 Match: TypeAlias = Literal["prefix", "substring", "meaning"]
 
-MOST_BY_MEANING = 200_000
-"""Labels that are embedded when the first search by meaning comes."""
+MAX_LABELS_BY_MEANING = 200_000
+"""Models with more labels are not searched by meaning: the first such search embeds all labels."""
 
 
 class LabelSearch:
-    """The labels of one version of a model."""
+    """A search index over the labels of one version of a model."""
 
     def __init__(self, model: Model) -> None:
         pairs = sorted((name.casefold(), name) for name in model.labels_)
@@ -32,10 +32,10 @@ class LabelSearch:
     @property
     def by_meaning(self) -> bool:
         """Whether labels can be found by meaning."""
-        return self._encoder is not None and len(self._names) <= MOST_BY_MEANING
+        return self._encoder is not None and len(self._names) <= MAX_LABELS_BY_MEANING
 
     def find(self, query: str, match: Match) -> Sequence[str]:
-        """All labels that match: in alphabetical order, or the nearest in meaning first."""
+        """All labels that match: in alphabetical order, or the most similar in meaning first."""
         if not query:
             return self._names
         if match == "meaning":
@@ -53,8 +53,8 @@ class LabelSearch:
         with self._lock:
             if self._vectors is None:
                 self._vectors = self._embed(self._names)
-        likeness = self._vectors @ self._embed([query])[0]
-        return [self._names[at] for at in np.argsort(-likeness, kind="stable").tolist()]
+        cosines = self._vectors @ self._embed([query])[0]
+        return [self._names[at] for at in np.argsort(-cosines, kind="stable").tolist()]
 
     def _embed(self, texts: list[str]) -> npt.NDArray[np.float32]:
         assert self._encoder is not None
@@ -64,7 +64,7 @@ class LabelSearch:
 
 
 def encoder_of(model: Model) -> Any:
-    """The encoder of an X-Transformer, or of the first in an ensemble; None for linear models."""
+    """The encoder of a model, or of the first member that has one; None for linear models."""
     for part in [model, *getattr(model, "members_", ())]:
         matcher = getattr(part, "matcher_", None)
         encoder = getattr(getattr(matcher, "joint", matcher), "encoder_", None)

@@ -1,4 +1,4 @@
-"""What one request, and all of them together, may ask for."""
+"""Limits of one request, and of all requests together."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ class Limits:
     max_characters: int = 100_000
     """Characters of one text."""
     max_top_k: int = 1_000
-    """Labels that may be asked for."""
+    """Largest `top_k` of a request."""
     max_explained: int = 100
-    """Labels that one request has explained, the best of each of its texts: all together, but one of each at least."""
+    """Explained labels of one request over all its texts; at least the best label of each text is explained."""
     batch: int = 32
-    """Texts of several requests that are predicted together."""
+    """Largest number of texts that are predicted together."""
     wait_ms: float = 2.0
     """Milliseconds that the first request of a batch waits for others."""
     queue: int = 48
-    """Texts that wait for a model before further requests are answered with 503."""
+    """Texts in the queue of a model from which on further requests are answered with 503."""
     max_connections: int = 1_000
-    """Connections that may be open; further ones are answered with 503 and closed."""
+    """Largest number of open connections; further ones are answered with 503 and closed."""
     deadline: float = 10.0
     """Seconds in which a request is answered, or refused with 503."""
 
     def checked(self) -> Limits:
-        """The limits, if they make sense together."""
+        """The limits themselves; an error if one of them is out of range."""
         for field in fields(self):
             value, name = getattr(self, field.name), field.name.replace("_", "-")
             if not value > 0 and field.name != "wait_ms":

@@ -1,4 +1,4 @@
-"""The models of a server: loaded, warmed up, and exchanged for new versions while requests come in."""
+"""The models of a server: loaded, warmed up, and replaced by new versions while requests arrive."""
 
 from __future__ import annotations
 
@@ -15,35 +15,37 @@ from typing import Any
 
 from labelwise.errors import LabelwiseError, StorageError, UsageError
 from labelwise.models.base import Model, load_model
-from labelwise.serve.batching import Batcher, Kind
+from labelwise.serve.batching import Batcher, RequestKind
 from labelwise.serve.label_search import LabelSearch
 from labelwise.serve.limits import Limits
-from labelwise.serve.logs import Log
-from labelwise.serve.prometheus import Metrics
-from labelwise.serve.refusal import RequestRefused
+from labelwise.serve.logs import JsonLog
+from labelwise.serve.prometheus import ServerMetrics
+from labelwise.serve.request_error import RequestError
 
-# Short and long, alone and together: kernels take several ways.
+# Short and long texts, one and many of them: each takes other kernels.
 _WARM_UP = (["a text"], ["a", "b c", ""], [f"words for a {number}. batch" for number in range(64)])
 
 
 @dataclass(frozen=True, eq=False)
-class Version:
-    """A model as it was loaded; never changed afterwards."""
+class ModelVersion:
+    """A model as it was loaded; it does not change afterwards."""
 
     model: Model
     signature: str
+    """Hash of the model folder: see `_signature`."""
     loaded: str
+    """Time of loading, in ISO format."""
     labels: LabelSearch
     card: str
     config: dict[str, Any]
 
     @property
-    def version(self) -> str:
-        """Its short name."""
+    def short_id(self) -> str:
+        """The start of the signature, which names the version in answers and in the log."""
         return self.signature[:12]
 
 
-def load_version(folder: Path, *, threads: int = 1) -> Version:
+def load_version(folder: Path, *, threads: int = 1) -> ModelVersion:
     """Load a model folder and predict once, so that nothing is compiled when the first request comes."""
     signature = _signature(folder)
     model = load_model(folder)
@@ -57,7 +59,7 @@ def load_version(folder: Path, *, threads: int = 1) -> Version:
     if _signature(folder) != signature:
         raise StorageError(f"{folder} changed while it was read; wait until it is written")
     card = folder / "README.md"
-    return Version(
+    return ModelVersion(
         model=model,
         signature=signature,
         loaded=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -68,7 +70,7 @@ def load_version(folder: Path, *, threads: int = 1) -> Version:
 
 
 def _signature(folder: Path) -> str:
-    """What tells one version from another: a hash of all descriptions, which hold the checksums of the weights."""
+    """A hash of all JSON files of a model folder. They hold the checksums of the weights, so versions differ in it."""
     if not (folder / "config.json").is_file():
         raise StorageError(f"{folder} holds no model; give a folder that was written by labelwise train")
     digest = hashlib.sha256()
@@ -77,76 +79,76 @@ def _signature(folder: Path) -> str:
     return digest.hexdigest()
 
 
-class Served:
-    """A name under which the newest version of a model answers."""
+class ServedModel:
+    """A model under its name: the newest version, and its queues."""
 
-    def __init__(self, name: str, folder: Path, limits: Limits, metrics: Metrics, *, threads: int = 1) -> None:
+    def __init__(self, name: str, folder: Path, limits: Limits, metrics: ServerMetrics, *, threads: int = 1) -> None:
         self.name, self.folder, self.threads = name, folder, threads
-        self.now = load_version(folder, threads=threads)
+        self.current = load_version(folder, threads=threads)
         self.batcher = Batcher(name, self._predict, limits, metrics)
-        # Explaining takes hundreds of times longer than suggesting; nobody else waits for it.
+        # Explanations take hundreds of times longer than suggestions, so they have a queue of their own.
         self._explaining = Batcher(name, self._predict, replace(limits, wait_ms=0.0), metrics)
         self._loading = threading.Lock()
         self._seen = _stamp(folder)
-        self._metrics = metrics
-        metrics.versions.set(name, self.now.version, to=1)
+        metrics.versions.set(name, self.current.short_id, to=1)
 
-    def _predict(self, texts: list[str], kind: Kind) -> tuple[str, Sequence[Any]]:
-        """In the model's own thread. A batch keeps the version that it began with."""
-        now, (top_k, explained) = self.now, kind
-        rows = list(now.model.predict(texts, top_k=top_k))
+    def _predict(self, texts: list[str], kind: RequestKind) -> tuple[str, Sequence[Any]]:
+        """Predict a batch, in the model's thread. A batch keeps the version that it began with."""
+        current, (top_k, explained) = self.current, kind
+        rows = list(current.model.predict(texts, top_k=top_k))
         if not explained:
-            return now.version, [(row, None) for row in rows]
+            return current.short_id, [(row, None) for row in rows]
         explain = explainer()
-        told = [[one.to_dict() for one in explain(now.model, text, top_k=explained)] for text in texts]
-        return now.version, list(zip(rows, told, strict=True))
+        explanations = [[one.to_dict() for one in explain(current.model, text, top_k=explained)] for text in texts]
+        return current.short_id, list(zip(rows, explanations, strict=True))
 
     def queue(self, explained: bool) -> Batcher:
-        """Where a request waits."""
+        """The queue of requests with or without explanations."""
         return self._explaining if explained else self.batcher
 
     def close(self) -> None:
-        """Let the threads end."""
+        """End the threads."""
         self.batcher.close()
         self._explaining.close()
 
     def load_again(self) -> bool:
-        """Exchange the version for what the folder holds now; requests go on all the while. Whether it is another."""
+        """Load the version that the folder holds now, while the former one answers. Returns whether it is another."""
         with self._loading:
             stamp = _stamp(self.folder)
-            if _signature(self.folder) == self.now.signature:
+            if _signature(self.folder) == self.current.signature:
                 self._seen = stamp
                 return False
-            self.now = load_version(self.folder, threads=self.threads)
+            self.current = load_version(self.folder, threads=self.threads)
             self._seen = stamp
             return True
 
     def changed(self) -> bool:
-        """Whether the folder's description was written anew since it was last read."""
+        """Whether the folder's config.json was written since it was last read."""
         return _stamp(self.folder) not in (None, self._seen)
 
 
 def _stamp(folder: Path) -> tuple[int, int, int] | None:
+    """Time, inode and size of config.json, which differ after it was written again; None if there is no such file."""
     try:
-        about = (folder / "config.json").stat()
-    except OSError:  # between two versions there may be none for a moment
+        stat = (folder / "config.json").stat()
+    except OSError:  # between two versions there may be no file for a moment
         return None
-    return about.st_mtime_ns, about.st_ino, about.st_size
+    return stat.st_mtime_ns, stat.st_ino, stat.st_size
 
 
-class Models(Mapping[str, Served]):
+class ModelPool(Mapping[str, ServedModel]):
     """All models of a server, the default first."""
 
     def __init__(
-        self, folders: Mapping[str, Path], limits: Limits, metrics: Metrics, log: Log, *, threads: int = 1
+        self, folders: Mapping[str, Path], limits: Limits, metrics: ServerMetrics, log: JsonLog, *, threads: int = 1
     ) -> None:
         self._served = {
-            name: Served(name, folder, limits, metrics, threads=threads) for name, folder in folders.items()
+            name: ServedModel(name, folder, limits, metrics, threads=threads) for name, folder in folders.items()
         }
         self._metrics, self._log = metrics, log
         self._failed: dict[str, Any] = {}
 
-    def __getitem__(self, name: str) -> Served:
+    def __getitem__(self, name: str) -> ServedModel:
         return self._served[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -155,61 +157,61 @@ class Models(Mapping[str, Served]):
     def __len__(self) -> int:
         return len(self._served)
 
-    def find(self, name: str | None) -> Served:
-        """The model of that name, or the default."""
+    def find(self, name: str | None) -> ServedModel:
+        """The model of that name; the default one for an empty name."""
         if not name:
             return next(iter(self._served.values()))
         if name not in self._served:
-            raise RequestRefused(404, "unknown_model", f"there is no model of that name; there are: {', '.join(self)}.")
+            raise RequestError(404, "unknown_model", f"there is no model of that name; there are: {', '.join(self)}.")
         return self._served[name]
 
-    async def reload(self, served: Served) -> bool:
-        """Load a new version aside and exchange it; on failure the former one goes on answering."""
-        before = served.now.version
+    async def reload(self, served: ServedModel) -> bool:
+        """Load a new version while the former one answers, then replace it. If loading fails, the former one stays."""
+        before = served.current.short_id
         try:
             changed = await asyncio.to_thread(served.load_again)
         except Exception as error:
             self._metrics.reloads.add(served.name, "failed")
             why = str(error) if isinstance(error, LabelwiseError | OSError) else type(error).__name__
-            if self._failed.get(served.name) != why:  # the watcher tries again and again
+            if self._failed.get(served.name) != why:  # the watcher repeats the attempt; one line is enough
                 self._log.event("reload_failed", model=served.name, reason=why)
             self._failed[served.name] = why
-            raise RequestRefused(
+            raise RequestError(
                 409,
                 "reload_failed",
-                f"the new version of {served.name} cannot be loaded, the former one goes on: {why}.",
+                f"the new version of {served.name} cannot be loaded, so the former one stays: {why}.",
             ) from error
         self._failed.pop(served.name, None)
         if changed:
             self._metrics.reloads.add(served.name, "loaded")
             self._metrics.versions.values.pop((served.name, before), None)
-            self._metrics.versions.set(served.name, served.now.version, to=1)
-            self._log.event("reloaded", model=served.name, version=served.now.version)
+            self._metrics.versions.set(served.name, served.current.short_id, to=1)
+            self._log.event("reloaded", model=served.name, version=served.current.short_id)
         return changed
 
     async def reload_all(self) -> None:
-        """What SIGHUP asks for."""
+        """Load all models again, as SIGHUP asks for."""
         for served in self.values():
-            with contextlib.suppress(RequestRefused):
+            with contextlib.suppress(RequestError):
                 await self.reload(served)
 
     async def watch(self, seconds: float) -> None:
-        """Load whatever is written into the folders, for ever."""
+        """Look for new versions in the folders and load them, until the task is cancelled."""
         while True:
             await asyncio.sleep(seconds)
             for served in self.values():
                 if served.changed():
-                    with contextlib.suppress(RequestRefused):
+                    with contextlib.suppress(RequestError):
                         await self.reload(served)
 
     def close(self) -> None:
-        """Let the threads end."""
+        """End the threads of all models."""
         for served in self.values():
             served.close()
 
 
 def can_explain() -> bool:
-    """Whether explanations are part of this labelwise."""
+    """Whether `labelwise.explanations` can be imported."""
     try:
         explainer()
     except (ImportError, AttributeError):
@@ -218,7 +220,7 @@ def can_explain() -> bool:
 
 
 def explainer() -> Callable[..., list[Any]]:
-    """`labelwise.explanations.explain`, imported when it is first asked for."""
+    """`labelwise.explanations.explain`, imported on first use."""
     from labelwise.explanations import explain
 
     return explain

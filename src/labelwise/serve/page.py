@@ -1,4 +1,4 @@
-"""The page at /: static files that load nothing from elsewhere."""
+"""The page at /: static files that load nothing from other servers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILES = {
     "/why.js": ("why.js", "text/javascript; charset=utf-8"),
 }
 HEADERS = {
-    "Cache-Control": "no-cache",  # kept, but asked for by its ETag each time: a new labelwise is seen at once
+    "Cache-Control": "no-cache",  # cached, but revalidated by ETag each time: a new version is seen at once
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -28,7 +28,7 @@ HEADERS = {
 
 
 def add_page(api: FastAPI) -> None:
-    """Serve the page's files, read once."""
+    """Add the routes of the page's files, which are read once."""
     for path, (name, kind) in FILES.items():
         content = files("labelwise.serve").joinpath("static", name).read_bytes()
         api.add_api_route(path, _answer(content, kind), methods=["GET", "HEAD"], include_in_schema=False)

@@ -1,4 +1,4 @@
-"""Counters in Prometheus' text format. All of them are changed by the event loop's thread alone."""
+"""Metrics in Prometheus' text format. Only the event loop's thread changes them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Counter:
         self.values: dict[tuple[str, ...], float] = {}
 
     def add(self, *labels: str, by: float = 1.0) -> None:
-        """Count on."""
+        """Increase the number."""
         self.values[labels] = self.values.get(labels, 0.0) + by
 
     def set(self, *labels: str, to: float) -> None:
-        """What a gauge shows."""
+        """Set the number, for a gauge."""
         self.values[labels] = to
 
     def lines(self) -> Iterator[str]:
@@ -35,14 +35,14 @@ class Counter:
 
 
 class Histogram:
-    """How often a value fell into each bucket."""
+    """Counts of values by bucket, for each value of one label."""
 
     def __init__(self, name: str, about: str, label: str, bounds: Sequence[float]) -> None:
         self.name, self.about, self.label, self.bounds = name, about, label, bounds
         self._counts: dict[str, list[int]] = {}
         self._sums: dict[str, float] = {}
 
-    def see(self, label: str, value: float) -> None:
+    def observe(self, label: str, value: float) -> None:
         """Count a value."""
         counts = self._counts.setdefault(label, [0] * (len(self.bounds) + 1))
         counts[bisect_left(self.bounds, value)] += 1
@@ -59,8 +59,8 @@ class Histogram:
             yield f"{self.name}_count{_labels((self.label,), (label,))} {sum(counts)}"
 
 
-class Metrics:
-    """Everything that a server counts."""
+class ServerMetrics:
+    """All metrics of a server."""
 
     def __init__(self) -> None:
         self.requests = Counter("labelwise_requests_total", "Requests answered.", ("method", "path", "status"))
@@ -70,13 +70,13 @@ class Metrics:
         self.predicting = Histogram("labelwise_predict_seconds", "Time of a batch in the model.", "model", SECONDS)
         self.refused = Counter("labelwise_refused_total", "Requests refused, by reason.", ("code",))
         self.reloads = Counter("labelwise_reloads_total", "New versions loaded, or not.", ("model", "outcome"))
-        self.waiting = Counter("labelwise_queue_texts", "Texts that wait.", ("model",), "gauge")
+        self.waiting = Counter("labelwise_queue_texts", "Texts in the queue.", ("model",), "gauge")
         self.versions = Counter("labelwise_model_info", "The version that answers.", ("model", "version"), "gauge")
         self.memory = Counter("process_resident_memory_bytes", "Memory in use.", (), "gauge")
         self.cpu = Counter("process_cpu_seconds_total", "Processor time used.")
 
     def text(self) -> str:
-        """The exposition of all."""
+        """The exposition of all metrics."""
         self.cpu.set(to=time.process_time())
         resident = resident_bytes()
         if resident is not None:
@@ -85,7 +85,7 @@ class Metrics:
 
 
 def resident_bytes() -> int | None:
-    """Memory of this process, where the system tells it in /proc."""
+    """Resident memory of this process from /proc; None on systems without /proc."""
     try:
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmRSS:"):

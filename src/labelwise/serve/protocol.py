@@ -1,4 +1,4 @@
-"""What uvicorn leaves open about connections: how large the head of a request may be, and how long it may take."""
+"""Limits of connections that uvicorn does not have: size of a request's head, and seconds until it is complete."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from labelwise.serve.app import Application
-from labelwise.serve.logs import Log
-from labelwise.serve.refusal import error_body
+from labelwise.serve.logs import JsonLog
+from labelwise.serve.request_error import error_body
 
 MAX_HEAD = 64 << 10
-"""Bytes of request line and headers, give or take one read."""
+"""Largest size of request line and headers in bytes, up to one read more."""
 HEAD_SECONDS = 10.0
-"""From connecting, or from its first byte, to a whole head."""
+"""Seconds from connecting, or from the first byte of the next request, until the head is complete."""
 
 
-class Protocol(HttpToolsProtocol):
-    """A connection whose every error is JSON."""
+class JsonErrorProtocol(HttpToolsProtocol):
+    """A connection that answers every error with JSON."""
 
     _in_head = False
     _head = 0
     _due: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Wait for a request."""
+        """Start to wait for a request; refuse the connection if too many are open."""
         super().connection_made(transport)
         application: Application = self.config.app  # type: ignore[assignment]
-        if len(self.connections) > application.setup.limits.max_connections:
+        if len(self.connections) > application.config.limits.max_connections:
             application.metrics.refused.add("connections")
             message = "too many connections are open; try again in a second."
             self._refuse(503, "Service Unavailable", "overloaded", message)
@@ -37,12 +37,12 @@ class Protocol(HttpToolsProtocol):
         self._due = self.loop.call_later(HEAD_SECONDS, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
-        self._settle()
+        """Cancel the timer."""
+        self._cancel_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Count the bytes of a head."""
+        """Count the bytes of a head, and refuse a head that is too large."""
         super().data_received(data)
         if self._in_head:
             self._head += len(data)
@@ -52,19 +52,19 @@ class Protocol(HttpToolsProtocol):
                 self._due = self.loop.call_later(HEAD_SECONDS, self._give_up)
 
     def on_message_begin(self) -> None:
-        """A head begins."""
+        """Start to count: a head begins."""
         self._in_head, self._head = True, 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """It is whole."""
+        """Cancel the timer: the head is complete."""
         self._in_head = False
-        self._settle()
+        self._cancel_timer()
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP."""
-        self._refuse(400, "Bad Request", "invalid_http", "this is no valid HTTP request.")
+        """Answer bytes that are not HTTP."""
+        self._refuse(400, "Bad Request", "invalid_http", "this is not a valid HTTP request.")
 
     def _give_up(self) -> None:
         self._due = None
@@ -78,16 +78,16 @@ class Protocol(HttpToolsProtocol):
         self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
         self.transport.close()
 
-    def _settle(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._due is not None:
             self._due.cancel()
             self._due = None
 
 
-class Remarks(logging.Handler):
-    """What uvicorn has to say, as lines of our log; without tracebacks, which may quote a text."""
+class UvicornLogHandler(logging.Handler):
+    """Writes uvicorn's warnings and errors to the server's log, without tracebacks, which may quote a text."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: JsonLog) -> None:
         super().__init__(logging.WARNING)
         self.log = log
 

@@ -1,4 +1,4 @@
-"""What requests and answers look like: checked by pydantic, shown in the OpenAPI document."""
+"""Schemas of requests and answers, checked by pydantic and shown in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from labelwise.serve.limits import Limits
-from labelwise.serve.refusal import RequestRefused
+from labelwise.serve.request_error import RequestError
 
 _EXAMPLES: list[Any] = [
     {"text": "red cotton play mat", "top_k": 3},
@@ -15,8 +15,8 @@ _EXAMPLES: list[Any] = [
 ]
 
 
-class Ask(BaseModel):
-    """One text, or several, that labels are wanted for."""
+class BaseRequest(BaseModel):
+    """A request for the labels of one text or of several, without limits."""
 
     model_config = ConfigDict(strict=True, extra="forbid", title="SuggestRequest")
     text: str = ""
@@ -27,20 +27,20 @@ class Ask(BaseModel):
     model: str | None = None
 
     def documents(self) -> list[str]:
-        """The texts, however they were given."""
+        """The texts of the request, from `text` or `texts`."""
         one, many = "text" in self.model_fields_set, "texts" in self.model_fields_set
         if one == many:
             which = "both text and texts" if one else "neither text nor texts"
-            raise RequestRefused(422, "invalid_request", f"the body has {which}; give one text, or a list of texts.")
+            raise RequestError(422, "invalid_request", f"the body has {which}; give one text, or a list of texts.")
         return [self.text] if one else self.texts
 
 
-def ask_within(limits: Limits) -> type[Ask]:
-    """The schema of requests with these limits in it."""
+def suggest_request_schema(limits: Limits) -> type[BaseRequest]:
+    """The schema of requests within these limits."""
     string = Annotated[str, Field(max_length=limits.max_characters)]
 
-    class SuggestRequest(Ask):
-        """One text, or several, that labels are wanted for: either `text` or `texts`."""
+    class SuggestRequest(BaseRequest):
+        """A request for the labels of one text (`text`) or of several (`texts`)."""
 
         model_config = ConfigDict(
             json_schema_extra={
@@ -56,7 +56,7 @@ def ask_within(limits: Limits) -> type[Ask]:
             description="Several texts; the results are in their order.",
         )
         top_k: Annotated[int, BeforeValidator(_whole)] = Field(
-            default=10, ge=1, le=limits.max_top_k, description="Most labels for each text."
+            default=10, ge=1, le=limits.max_top_k, description="Largest number of labels for each text."
         )
         min_probability: float = Field(
             default=0.0,
@@ -67,8 +67,8 @@ def ask_within(limits: Limits) -> type[Ask]:
         )
         explain: bool = Field(
             default=False,
-            description="Tell why: contributions of words, the path to the label. Of each text the best labels are "
-            f"explained, {limits.max_explained} in all.",
+            description="Also return explanations: contributions of words, the path to the label. The best labels of "
+            f"each text are explained, {limits.max_explained} in all.",
         )
         model: str = Field(
             default="",
@@ -82,7 +82,7 @@ def ask_within(limits: Limits) -> type[Ask]:
 
 
 def _whole(value: Any) -> Any:
-    """In JSON 5.0 is an integer as well."""
+    """The value as an integer if it is a whole number: JSON does not distinguish 5.0 from 5."""
     return int(value) if type(value) is float and value.is_integer() else value
 
 
@@ -98,7 +98,7 @@ class Suggestion(BaseModel):
     score: float | None = None
 
 
-class Result(BaseModel):
+class TextResult(BaseModel):
     """The labels of one text, best first."""
 
     suggestions: list[Suggestion]
@@ -121,11 +121,11 @@ class SuggestAnswer(BaseModel):
     )
     model: str
     version: str
-    results: list[Result]
+    results: list[TextResult]
 
 
 class LabelsAnswer(BaseModel):
-    """A page of the labels that were found."""
+    """A page of the labels that match a search."""
 
     model: str
     version: str
@@ -136,7 +136,7 @@ class LabelsAnswer(BaseModel):
 
 
 class ModelAnswer(BaseModel):
-    """What a model is."""
+    """The description of a model."""
 
     model: str
     version: str
@@ -147,21 +147,21 @@ class ModelAnswer(BaseModel):
     calibrated: bool
     searchable_by_meaning: bool
     facts: dict[str, str]
-    metrics: dict[str, Any] | None = Field(description="As measured on held-out documents when it was trained.")
+    metrics: dict[str, Any] | None = Field(description="Measured on held-out documents when the model was trained.")
     config: dict[str, Any]
     card: str = Field(description="The model card, in Markdown.")
     models: list[str] = Field(description="All models of this server; the first is the default.")
     limits: dict[str, float]
 
 
-class Status(BaseModel):
-    """How the server does."""
+class StatusAnswer(BaseModel):
+    """The state of the server."""
 
     status: str
 
 
 class ReloadAnswer(BaseModel):
-    """The version that answers from now on."""
+    """The version that is served after a reload."""
 
     model: str
     version: str
@@ -176,21 +176,21 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorAnswer(BaseModel):
-    """The shape of every error."""
+    """The body of every error."""
 
     error: ErrorDetail
 
 
-def parse(schema: type[Ask], body: bytes) -> Ask:
-    """The request in a body; what is wrong with it is told in one sentence."""
+def parse_request(schema: type[BaseRequest], body: bytes) -> BaseRequest:
+    """The request in a body; a `RequestError` with one sentence if it is malformed."""
     try:
         return schema.model_validate_json(body)
     except ValidationError as error:
-        raise refusal_of(error.errors(include_url=False, include_context=True, include_input=False)) from None
+        raise first_problem(error.errors(include_url=False, include_context=True, include_input=False)) from None
 
 
-def refusal_of(errors: Any) -> RequestRefused:
-    """The first of pydantic's findings as one sentence, without what the client sent."""
+def first_problem(errors: Any) -> RequestError:
+    """The first of pydantic's errors as one sentence, which quotes nothing that the client sent."""
     first = errors[0]
     place = [part for part in first["loc"] if part not in ("body", "query")]
     where = str(place[0]) if place else "the body"
@@ -198,9 +198,9 @@ def refusal_of(errors: Any) -> RequestRefused:
     where = where if len(where) <= 80 else where[:77] + "..."
     kind, context = first["type"], first.get("ctx", {})
     if kind == "json_invalid":
-        return RequestRefused(400, "invalid_json", f"the body is not valid JSON: {context.get('error', first['msg'])}.")
+        return RequestError(400, "invalid_json", f"the body is not valid JSON: {context.get('error', first['msg'])}.")
     if kind == "extra_forbidden":
-        known = ", ".join(Ask.model_fields)
-        return RequestRefused(422, "invalid_request", f"{where!r} is no field of a request; there are: {known}.")
+        known = ", ".join(BaseRequest.model_fields)
+        return RequestError(422, "invalid_request", f"{where!r} is not a field of a request; there are: {known}.")
     message = first["msg"][:1].lower() + first["msg"][1:]
-    return RequestRefused(422, "invalid_request", f"{where}: {message.rstrip('.')}.".replace("\n", " "))
+    return RequestError(422, "invalid_request", f"{where}: {message.rstrip('.')}.".replace("\n", " "))

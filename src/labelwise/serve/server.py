@@ -1,4 +1,4 @@
-"""uvicorn around the application: signals, draining, an end."""
+"""The server: uvicorn around the application, with draining before the end."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import sys
 import uvicorn
 
 from labelwise.serve.app import Application
-from labelwise.serve.protocol import Protocol, Remarks
+from labelwise.serve.protocol import JsonErrorProtocol, UvicornLogHandler
 
 SWITCH_SECONDS = 0.001
-"""A thread that computes gives way after this long: five times sooner than by default, for the slowest answers."""
+"""Seconds after which Python switches threads: a fifth of its default, which makes the slowest answers faster."""
 
 
 class _Server(uvicorn.Server):
-    """Tells the application when it begins to drain."""
+    """Sets `draining` of the application when the server is about to stop."""
 
     def __init__(self, config: uvicorn.Config, application: Application) -> None:
         super().__init__(config)
@@ -27,7 +27,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         gc.collect()
-        gc.freeze()  # what is there now stays; looking through all of it again would cost a tenth of a second
+        gc.freeze()  # these objects stay; each collection of all of them would take a tenth of a second
         for server in self.servers:
             for listening in server.sockets:
                 host, port = listening.getsockname()[:2]
@@ -40,13 +40,13 @@ class _Server(uvicorn.Server):
 
 
 def run(application: Application, *, host: str, port: int, drain: float = 30.0) -> None:
-    """Answer requests until SIGTERM or Ctrl-C, then finish those that have come."""
+    """Answer requests until SIGTERM or Ctrl-C, then finish the requests that have arrived."""
     sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(
         application,
         host=host,
         port=port,
-        http=Protocol,
+        http=JsonErrorProtocol,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -58,9 +58,9 @@ def run(application: Application, *, host: str, port: int, drain: float = 30.0) 
         lifespan="on",
     )
     logger = logging.getLogger("uvicorn")
-    logger.addHandler(Remarks(application.log))
+    logger.addHandler(UvicornLogHandler(application.log))
     logger.propagate = False
-    # uvicorn raises the signal again when all is done; a drained server has ended well.
+    # uvicorn raises the signal again at the end; for a drained server that is not an error.
     with contextlib.suppress(KeyboardInterrupt, SystemExit):
         _Server(config, application).run()
     application.log.flush()

@@ -1,4 +1,4 @@
-"""The one shape of every error that a client sees."""
+"""Errors as clients see them: JSON with a code and a sentence."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 
 
-class RequestRefused(Exception):  # noqa: N818 - an answer, not a fault of the program
-    """A request that is not answered with what it asks for: a status, a code for programs and a sentence for people."""
+class RequestError(Exception):
+    """A request that cannot be answered: the HTTP status, a code for programs and a sentence for people."""
 
     def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -23,6 +23,6 @@ def error_body(code: str, message: str) -> bytes:
     return json.dumps({"error": {"code": code, "message": message}}, ensure_ascii=False).encode(errors="replace")
 
 
-def overloaded(message: str, code: str = "overloaded", seconds: int = 1) -> RequestRefused:
-    """A refusal that says when to come again."""
-    return RequestRefused(503, code, message, {"Retry-After": str(seconds)})
+def overloaded(message: str, code: str = "overloaded", seconds: int = 1) -> RequestError:
+    """An error with status 503 that says after how many seconds to try again."""
+    return RequestError(503, code, message, {"Retry-After": str(seconds)})
