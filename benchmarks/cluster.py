@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""Label embedding and balanced clustering by labelwise and PECOS, the same labels, the same number of clusters.
+"""Measures label embedding and balanced clustering of labelwise and PECOS, with equal labels and numbers of clusters.
 
-    python benchmarks/cluster.py FEATURES_DIR [--threads 2] [--repeat 3] [--peers-python PY] [--check]
+    python benchmarks/cluster.py FEATURES [--threads 2] [--repeat 3] [--peers ENV] [--check]
 
-FEATURES_DIR holds X.trn.npz and Y.trn.npz, as ../shared/bench/peers/features.py makes them. Each system runs in a
-process of its own: wall and CPU seconds (the best of --repeat, by CPU) of embedding and of clustering, kernels compiled
-before. Both cluster the embeddings that PECOS made, into as many clusters as PECOS chooses. The objective is the sum
-over labels of the cosine to the centre of their cluster, larger is better; seeds 0, 1, 2 tell how much chance there is
-in it.
+FEATURES is a folder with X.trn.npz and Y.trn.npz, made by benchmarks/peers/make_features.py. Each system runs in its
+own process, after its kernels are compiled. Printed are wall and CPU seconds of embedding and of clustering (the best
+of --repeat by CPU seconds). Both systems cluster the embeddings that PECOS computed, into the number of clusters that
+PECOS chooses. The objective is the sum over labels of the cosine to the centre of their cluster; larger is better.
+Random seeds 0, 1 and 2 show its variance.
 
-PECOS runs in the environment that ../shared/bench/peers/setup makes; name its python by --peers-python where it is not
-in the default place. With --check the exit code is 1 unless labelwise clusters in no more CPU seconds than PECOS, and
-its mean objective is no lower.
+PECOS runs in the environment that benchmarks/peers/install.py makes. With --check the exit code is 1 unless labelwise
+clusters in at most as many CPU seconds as PECOS and its mean objective is at least as high.
 """
 
 import argparse
@@ -22,8 +21,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from peers.environment import add_peers_option, peers_python
+
 ROOT = Path(__file__).resolve().parents[1]
-PEERS = Path(os.environ.get("PEERS_VENV", Path.home() / ".cache/labelwise-peers")) / "bin/python"
 
 # Run by the python of each system: PECOS leaves its embeddings and cluster numbers in the scratch folder.
 WORKER = """
@@ -93,18 +93,25 @@ def main() -> None:
     parser.add_argument("features", type=Path, help="folder with X.trn.npz and Y.trn.npz")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--peers-python", type=Path, default=PEERS)
+    add_peers_option(parser)
     parser.add_argument("--check", action="store_true", help="exit 1 when slower or worse than PECOS")
     args = parser.parse_args()
-    for needed in (args.features / "X.trn.npz", args.peers_python):
-        if not needed.exists():
-            print(f"{needed} does not exist; see the head of {Path(__file__).name}", file=sys.stderr)
-            sys.exit(1 if args.check else 0)
-
+    if not (args.features / "X.trn.npz").is_file():
+        sys.exit(f"there is no {args.features / 'X.trn.npz'}; make it with benchmarks/peers/make_features.py")
+    systems = {"pecos": peers_python(args.peers), "labelwise": sys.executable}
     results = {}
     with tempfile.TemporaryDirectory() as scratch:
-        for system, python in (("pecos", str(args.peers_python)), ("labelwise", sys.executable)):
-            command = [python, "-c", WORKER, system, str(args.features), scratch, str(args.threads), str(args.repeat)]
+        for system, python in systems.items():
+            command = [
+                str(python),
+                "-c",
+                WORKER,
+                system,
+                str(args.features),
+                scratch,
+                str(args.threads),
+                str(args.repeat),
+            ]
             environment = dict(os.environ)
             if system == "labelwise":
                 environment["PYTHONPATH"] = str(ROOT / "src")

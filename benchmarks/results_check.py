@@ -1,11 +1,12 @@
-"""Computes cheap figures of the README and of docs/results again and compares: what is written must be what comes out.
+"""Computes cheap figures of the README and of docs/results again, and compares them with what the pages say.
 
-    python benchmarks/results_check.py [--data ../shared/data] [--only WORD] [--list]        (make results-check)
+    python benchmarks/results_check.py [--data FOLDER] [--only WORD] [--list]        (make results-check)
 
 A claim names a document, a pattern that finds the figures in it, and what computes them, so that neither can change
 without the other. Accuracy only, no times: the same data and seed give the same model on every machine, up to the last
-digit. Data sets that are not there are skipped, and said to be. The exit code is 1 if a figure differs, or if a
-document no longer says what a claim looks for.
+digit. FOLDER has the real data sets; the default is the folder that the variable LABELWISE_DATA names. Claims about
+data sets that are not there are skipped and reported. The exit code is 1 if a figure differs, or if a claim's pattern
+is not found in its document.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "src"))  # where labelwise is not installed
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]  # where labelwise is not installed, and for tests
+
+from settings import data_folder  # noqa: E402
 
 NUMBER = r"\**(\d+(?:\.\d+)?)\**"
 PRECISIONS = rf"{NUMBER} {NUMBER} {NUMBER}"
@@ -210,9 +213,7 @@ def claims(data: Path) -> list[Claim]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the real data sets"
-    )
+    parser.add_argument("--data", type=Path, default=data_folder(), help="folder of the real data sets")
     parser.add_argument("--only", default="", help="claims whose name has this word")
     parser.add_argument("--list", action="store_true", help="name the claims, compute nothing")
     options = parser.parse_args(arguments)

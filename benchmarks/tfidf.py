@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Tf-idf of the same texts by labelwise, scikit-learn and PECOS, one after the other, each in a process of its own.
+"""Measures tf-idf of the same texts by labelwise, scikit-learn and PECOS, one after the other.
 
-    python benchmarks/tfidf.py [--data DIR] [--threads 2] [--repeat 3] [--peers-python PY] [--check]
+    python benchmarks/tfidf.py [--data DATA] [--threads 2] [--repeat 3] [--peers ENV] [--check]
 
-Fit and transform of the training texts, which lie in memory as a list: wall and CPU seconds (the best of --repeat) and
-the peak memory of the process. labelwise and scikit-learn compute the same features (the script compares them); PECOS
-splits on spaces only and keeps upper case. Compiling labelwise's kernels, or loading them where they are cached, is
-timed apart (`first_call_s`).
+DATA is a data set; the default is eurlex57k in the folder that the variable LABELWISE_DATA names. The training texts
+are a list in memory. Each system fits and transforms them in its own process. Printed are wall and CPU seconds (the
+best of --repeat) and the peak memory of the process. labelwise and scikit-learn compute the same features, and the
+script compares them. PECOS splits texts at spaces only and keeps upper case. Loading or compiling labelwise's kernels
+is timed separately (`first_call_s`).
 
-PECOS runs in the environment that ../shared/bench/peers/setup makes; name its python by --peers-python where it is not
-in the default place. With --check the exit code is 1 unless labelwise takes at most 1/4 of scikit-learn's CPU seconds,
-at most 1/2 of PECOS's, and no more memory than scikit-learn.
+PECOS runs in the environment that benchmarks/peers/install.py makes, and is left out if there is none. With --check the
+exit code is 1 unless labelwise needs at most 1/4 of scikit-learn's CPU seconds, at most 1/2 of PECOS's, and at most
+scikit-learn's memory.
 """
 
 import argparse
@@ -21,10 +22,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-PEERS = Path(os.environ.get("PEERS_VENV", Path.home() / ".cache/labelwise-peers")) / "bin/python"
+from peers.environment import add_peers_option, python_of
+from settings import data_folder
 
-# Run by the python of each system: reads a text file, a document a line, prints one JSON object.
+ROOT = Path(__file__).resolve().parents[1]
+
+# Run by the Python of each system: reads a text file with one document per line, prints one JSON object.
 WORKER = """
 import json, resource, sys, time
 
@@ -92,11 +95,11 @@ print(json.dumps({key: round(value, 3) if isinstance(value, float) else value fo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared/data/eurlex57k")
+    parser.add_argument("--data", type=Path, default=data_folder() / "eurlex57k")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--peers-python", type=Path, default=PEERS)
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
+    add_peers_option(parser)
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
     args = parser.parse_args()
     if not args.data.exists():
         print(f"no data at {args.data}; give a data set with --data", file=sys.stderr)
@@ -107,12 +110,12 @@ def main() -> None:
     texts = load_dataset(args.data, "train").texts or []
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "texts.txt"
-        # A document a line, so that each process can read them quickly; line breaks go, for all systems alike.
+        # One document per line, so that each process reads them quickly; line breaks inside of texts become spaces.
         with path.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(" ".join(text.split()) + "\n" for text in texts)
         systems = {"labelwise": sys.executable, "scikit-learn": sys.executable}
-        if args.peers_python.exists():
-            systems["pecos"] = str(args.peers_python)
+        if python_of(args.peers).exists():
+            systems["pecos"] = str(python_of(args.peers))
         results = {}
         for system, python in systems.items():
             out = "-" if system == "pecos" else str(Path(scratch) / f"{system}.npz")
