@@ -52,6 +52,7 @@ TESTED_BY = {
     "cli/train_members": "cli/test_ensemble",
     "cli/train_run": "cli/test_train",
     "comparison/tables": "cli/test_compare",
+    "config/__init__": "config/test_presets",
     "config/features": "config/test_presets",
     "config/flat": "config/test_presets",
     "config/matcher": "config/test_presets",

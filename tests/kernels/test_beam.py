@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numba import njit
 
+from labelwise.config.score_transform import TRANSFORMS
 from labelwise.kernels import beam as kernels
 from labelwise.rank.sparse_weights import LevelWeights, PrunedBlock
 from tests.reference import beam as reference
@@ -19,14 +20,7 @@ from tests.reference.weights import level_matrix
 # Sixteenths: sums are exact in float32, so that equal scores are equal and the order of adding does not matter.
 WEIGHTS = st.sampled_from([0.0, 0.0, 0.0, 0.25, -0.5, 0.75, 1.0, -1.25])
 VALUES = st.sampled_from([0.0, 0.0, 0.5, 1.0, 0.25])
-COMBINE = {
-    "l1-hinge": (kernels.HINGE, 1, False),
-    "l2-hinge": (kernels.HINGE, 2, False),
-    "l3-hinge": (kernels.HINGE, 3, False),
-    "l4-hinge": (kernels.HINGE, 4, False),
-    "sigmoid": (kernels.SIGMOID, 0, False),
-    "ranker-only": (kernels.RAW, 0, True),
-}
+KERNEL_TRANSFORMS = {name: (*known.kernel, not known.bounded) for name, known in TRANSFORMS.items()}
 
 
 def level_of(W, parents, *, half=False, n_dense=1):
@@ -83,7 +77,7 @@ def problems(draw):
     return W, parents, X, beam, above
 
 
-def score(level, X, beam, above, combine, *, share=0.2, read_only=False, n_dense=1):
+def score(level, X, beam, above, transform, *, share=0.2, read_only=False, n_dense=1):
     """The arrays of the level, and the scores of all children of the beams, nan elsewhere."""
     arrays, documents = arrays_of(level, read_only=read_only), documents_of(X, n_dense)
     largest = np.diff(level.child_indptr).max()
@@ -93,17 +87,17 @@ def score(level, X, beam, above, combine, *, share=0.2, read_only=False, n_dense
         for array in (*documents, *lookup[1:], beam, above):
             array.flags.writeable = False
     scores = np.full((len(X), beam.shape[1] * largest), np.nan, np.float32)
-    kernels.score_children(arrays, documents, beam, above, combine, lookup, scores)
+    kernels.score_children(arrays, documents, beam, above, transform, lookup, scores)
     np.testing.assert_array_equal(lookup[0], table)  # left as it was
     return arrays, scores
 
 
-@given(problems(), st.sampled_from(sorted(COMBINE)), st.booleans(), st.sampled_from([0.01, 0.2, 2.0]), st.booleans())
-def test_score_children_and_keep_best(problem, combine, half, share, read_only):
+@given(problems(), st.sampled_from(list(TRANSFORMS)), st.booleans(), st.sampled_from([0.01, 0.2, 2.0]), st.booleans())
+def test_score_children_and_keep_best(problem, name, half, share, read_only):
     W, parents, X, beam, above = problem
     level = level_of(W, parents, half=half)
     np.testing.assert_array_equal(level_matrix(level, len(W) - 1), W)  # exact in 16 bits too
-    arrays, scores = score(level, X, beam, above, COMBINE[combine], share=share, read_only=read_only)
+    arrays, scores = score(level, X, beam, above, KERNEL_TRANSFORMS[name], share=share, read_only=read_only)
     largest = scores.shape[1] // beam.shape[1]
     for n_best in (1, 3, len(parents) + 2):
         best, best_scores = np.empty((len(X), n_best), np.int32), np.empty((len(X), n_best), np.float32)
@@ -113,8 +107,8 @@ def test_score_children_and_keep_best(problem, combine, half, share, read_only):
             for j, parent in enumerate(beam[i]):
                 children = np.flatnonzero(parents == parent) if parent >= 0 else []
                 own = scores[i, j * largest : j * largest + len(children)]
-                wanted = reference.transform(X[i] @ W[:, children], combine, True) if len(children) else []
-                wanted = np.asarray(wanted) + (0 if combine == "ranker-only" else above[i, j])
+                wanted = reference.transform(X[i] @ W[:, children], name, True) if len(children) else []
+                wanted = np.asarray(wanted) + (above[i, j] if TRANSFORMS[name].bounded else 0)
                 np.testing.assert_allclose(own, wanted, rtol=1e-5, atol=1e-6)
                 assert np.isnan(scores[i, j * largest + len(children) : (j + 1) * largest]).all()
                 found.update(zip(children, own, strict=True))
@@ -135,8 +129,8 @@ def test_both_ways_of_finding_a_feature_give_the_same_scores(half):
     X[:, -1] = 1
     level = level_of(W, parents, half=half)
     beam, above = np.tile(np.array([2, 0], np.int32), (60, 1)), np.zeros((60, 2), np.float32)
-    together = score(level, X, beam, above, COMBINE["ranker-only"])[1]
-    alone = [score(level, X[[i]], beam[[i]], above[[i]], COMBINE["ranker-only"])[1][0] for i in range(60)]
+    together = score(level, X, beam, above, KERNEL_TRANSFORMS["ranker-only"])[1]
+    alone = [score(level, X[[i]], beam[[i]], above[[i]], KERNEL_TRANSFORMS["ranker-only"])[1][0] for i in range(60)]
     np.testing.assert_array_equal(together, alone)
     np.testing.assert_allclose(together[:, :8], X @ W[:, 2::3], rtol=1e-6)
 
@@ -155,9 +149,9 @@ def test_dense_features_of_any_batch(half, n_dense):
     beam = np.array([rng.permutation(5)[:3] for _ in range(40)], np.int32)
     beam[rng.random(beam.shape) < 0.2] = -1
     above = np.zeros(beam.shape, np.float32)
-    together = score(level, X, beam, above, COMBINE["ranker-only"], n_dense=n_dense)[1]
+    together = score(level, X, beam, above, KERNEL_TRANSFORMS["ranker-only"], n_dense=n_dense)[1]
     for i, row in enumerate(together):
-        alone = score(level, X[[i]], beam[[i]], above[[i]], COMBINE["ranker-only"], n_dense=n_dense)[1][0]
+        alone = score(level, X[[i]], beam[[i]], above[[i]], KERNEL_TRANSFORMS["ranker-only"], n_dense=n_dense)[1][0]
         np.testing.assert_array_equal(row, alone)
         for j, parent in enumerate(beam[i]):
             if parent >= 0:
@@ -251,7 +245,7 @@ def test_half_precision_is_read_exactly():
             np.ones((1, 2), np.float32),
             np.zeros((1, 1), np.int32),
             np.zeros((1, 1), np.float32),
-            COMBINE["ranker-only"],
+            KERNEL_TRANSFORMS["ranker-only"],
             share=share,
         )
         np.testing.assert_array_equal(scores[0], W[0])
@@ -262,7 +256,7 @@ def test_equal_scores_go_to_the_lower_id():
     W[1] = [0.5, 1, 0.5, 1, 1, 0.5]
     level = level_of(W, np.array([1, 0, 0, 1, 0, 1]))
     beam, above = np.array([[1, 0]], np.int32), np.zeros((1, 2), np.float32)
-    arrays, scores = score(level, np.ones((1, 2), np.float32), beam, above, COMBINE["l3-hinge"])
+    arrays, scores = score(level, np.ones((1, 2), np.float32), beam, above, KERNEL_TRANSFORMS["l3-hinge"])
     best, best_scores = np.empty((1, 4), np.int32), np.empty((1, 4), np.float32)
     kernels.keep_best(arrays, beam, scores, best, best_scores)
     assert best.tolist() == [[1, 3, 4, 0]]

@@ -126,7 +126,7 @@ def test_threads_do_not_matter(data):
     np.testing.assert_array_equal(found[0].toarray(), found[1].toarray())
 
 
-@pytest.mark.parametrize("negatives", ["teacher", "matcher", "both"])
+@pytest.mark.parametrize("negatives", ["tfn", "man", "tfn+man"])
 def test_the_matchers_negatives_teach(data, negatives):
     """Documents that only the matcher sends to a cluster are its labels' negatives if they are asked for."""
     inputs, Y, M = data
@@ -134,7 +134,7 @@ def test_the_matchers_negatives_teach(data, negatives):
     ranker = Ranker.fit(inputs, Y, M, CLUSTERS, config)
     other = Inputs(inputs.X, inputs.E, M)  # the matcher finds the true clusters and nothing else
     same = np.allclose(Ranker.fit(other, Y, M, CLUSTERS, config).level.dense, ranker.level.dense, atol=1e-6)
-    assert same == (negatives == "teacher")
+    assert same == (negatives == "tfn")
 
 
 def test_labels_of_the_network_join_models_of_tfidf(data, tmp_path):
@@ -255,7 +255,7 @@ def test_where_there_is_one_kind_of_features_no_weight_is_chosen(data):
     assert len(trials) == 2
 
 
-@pytest.mark.parametrize("negatives", ["teacher", "matcher", "both"])
+@pytest.mark.parametrize("negatives", ["tfn", "man", "tfn+man"])
 def test_held_out_documents_are_learnt_from_in_the_end(data, negatives):
     """The judged ranker is one without them, the final ranker one of all documents, both as if trained alone."""
     inputs, Y, M = data

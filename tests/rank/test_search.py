@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labelwise.config.score_transform import TRANSFORMS
 from labelwise.errors import UsageError
 from labelwise.rank import search as predict
 from labelwise.rank.features import Features
@@ -14,7 +15,7 @@ from labelwise.rank.sparse_weights import LevelWeights
 from tests.kernels.test_beam import level_of
 from tests.reference import beam as reference
 
-COMBINE = ["l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge", "sigmoid", "ranker-only"]
+TRANSFORM_NAMES = list(TRANSFORMS)
 
 
 def random_tree(rng, depth, n_features):
@@ -46,7 +47,7 @@ def problem(seed, *, depth=None, n_docs=None, half=False):
 
 @given(
     st.integers(0, 9999),
-    st.sampled_from(COMBINE),
+    st.sampled_from(TRANSFORM_NAMES),
     st.integers(1, 60),
     st.sampled_from([1, 2, 5, 300]),
     st.booleans(),
@@ -122,7 +123,7 @@ def same(a, b):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 
-@pytest.mark.parametrize("score_transform", COMBINE)
+@pytest.mark.parametrize("score_transform", TRANSFORM_NAMES)
 @pytest.mark.parametrize("half", [False, True])
 def test_batches_threads_and_single_documents_agree(score_transform, half, monkeypatch):
     _, levels, X = problem(11, depth=3, n_docs=40, half=half)
@@ -177,7 +178,7 @@ def test_scores_by_hand():
 def test_very_low_scores_are_no_nan():
     level = level_of(np.array([[0, 0, 0], [-1e4, -50, 200]], np.float32), np.array([0, 0, 0]))
     documents = Features.of(sp.csr_array((1, 1), dtype=np.float32))
-    for score_transform in COMBINE:
+    for score_transform in TRANSFORM_NAMES:
         found = BeamSearch([level], n_features=1, score_transform=score_transform).top(documents, beam=1, top_k=3)
         assert np.isfinite(found.data).all()
         assert found.indices.tolist() == [0, 1, 2]
@@ -219,7 +220,7 @@ def test_progress_is_told():
 
 def test_what_makes_no_sense_is_refused():
     _, levels, X = problem(11, depth=2, n_docs=1)
-    with pytest.raises(UsageError, match="unknown combine 'mean'; there are: l1-hinge"):
+    with pytest.raises(UsageError, match="unknown score_transform 'mean'; there are: l1-hinge"):
         BeamSearch(levels, n_features=X.shape[1], score_transform="mean")
     search = BeamSearch(levels, n_features=X.shape[1])
     for beam, top_k in ((0, 1), (1, 0)):
@@ -236,7 +237,7 @@ def test_levels_without_a_single_weight():
     np.testing.assert_array_equal(found.indices, [0, 1, 0, 1])
 
 
-@pytest.mark.parametrize("score_transform", COMBINE)
+@pytest.mark.parametrize("score_transform", TRANSFORM_NAMES)
 def test_a_search_may_begin_at_a_shortlist(score_transform):
     """The nodes of the first level, found and scored elsewhere, lead to the leaves that a whole search finds."""
     tree, levels, X = problem(11, depth=2, n_docs=9)

@@ -47,7 +47,7 @@ def test_levels_follow_the_tree(data):
     assert Y.toarray()[np.arange(120), best].mean() > 0.95
 
 
-@pytest.mark.parametrize("negatives", ["teacher", "matcher", "both"])
+@pytest.mark.parametrize("negatives", ["tfn", "man", "tfn+man"])
 def test_negatives(data, negatives):
     X, Y, _ = data
     trained, config = train(data, negatives=negatives)

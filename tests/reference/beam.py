@@ -2,15 +2,14 @@
 
 import numpy as np
 
+from labelwise.config.score_transform import DEFAULT_TRANSFORM, TRANSFORMS
+
 
 def transform(scores, score_transform, last):
-    """Logarithms of what a level gives; the label's own score for "ranker-only"."""
-    if score_transform == "ranker-only" and last:
+    """Logarithms of the factors of a level's scores; the label's own score where it counts alone."""
+    if last and not TRANSFORMS[score_transform].bounded:
         return scores
-    if score_transform == "sigmoid":
-        return -np.logaddexp(0, -scores)
-    power = 3 if score_transform == "ranker-only" else int(score_transform[1])
-    return -(np.maximum(0, 1 - scores) ** power)
+    return (TRANSFORMS[score_transform].logarithm or TRANSFORMS[DEFAULT_TRANSFORM].logarithm)(scores)
 
 
 def search(levels, x, beam, top_k, score_transform):
@@ -21,13 +20,13 @@ def search(levels, x, beam, top_k, score_transform):
     levels : [(W, parents)], W (n_features, n_nodes) with the dense features' rows at the end
     x : (n_features,)
     """
-    nodes = [(0, 0.0)]
+    nodes, bounded = [(0, 0.0)], TRANSFORMS[score_transform].bounded
     for depth, (W, parents) in enumerate(levels):
         last = depth == len(levels) - 1
         found = []
         for parent, above in nodes:
             for child in np.flatnonzero(parents == parent):
                 own = float(transform(x @ W[:, child], score_transform, last))
-                found.append((int(child), own if score_transform == "ranker-only" and last else above + own))
+                found.append((int(child), above + own if bounded or not last else own))
         nodes = sorted(found, key=lambda pair: (-pair[1], pair[0]))[: top_k if last else beam]
-    return [(leaf, score if score_transform == "ranker-only" else float(np.exp(score))) for leaf, score in nodes]
+    return [(leaf, float(np.exp(score)) if bounded else score) for leaf, score in nodes]

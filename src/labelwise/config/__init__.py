@@ -17,7 +17,8 @@ from labelwise.config.models import (
     ScoreSpace,
     XTransformerConfig,
 )
-from labelwise.config.ranker import Negatives, RankerConfig, ScoreTransform
+from labelwise.config.ranker import Negatives, RankerConfig
+from labelwise.config.score_transform import ScoreTransform
 
 __all__ = [
     "EncoderConfig",

@@ -11,7 +11,8 @@ from labelwise.config.features import EncoderConfig, TfidfConfig
 from labelwise.config.holdout import HoldoutConfig
 from labelwise.config.index import IndexConfig, LabelEmbedding
 from labelwise.config.matcher import MatcherConfig
-from labelwise.config.ranker import RankerConfig, ScoreTransform
+from labelwise.config.ranker import RankerConfig
+from labelwise.config.score_transform import DEFAULT_TRANSFORM, TRANSFORMS, ScoreTransform
 from labelwise.config.settings import Count, NonNegative, Positive, Seed, Settings, Share, Threads
 
 Rule: TypeAlias = Literal["average", "rank_average", "sigmoid_average", "softmax_average", "round_robin"]
@@ -111,7 +112,7 @@ class LinearTreeConfig(Settings):
     matching is by neighbours."""
     beam: Count = 10
     """Nodes kept at each level when predicting."""
-    score_transform: ScoreTransform = "l3-hinge"
+    score_transform: ScoreTransform = DEFAULT_TRANSFORM
     """How scores along the path to a label become one: the product of exp(-max(0, 1 - s)^p) or of sigmoids, or the
     label's own score alone, the scores above only choosing the clusters."""
     holdout: HoldoutConfig = field(default_factory=HoldoutConfig)
@@ -127,10 +128,11 @@ class LinearTreeConfig(Settings):
             yield (
                 f"n_trees is {self.n_trees}, but trees only differ in how they find labels; set it to 1 with neighbours"
             )
-        if self.n_trees > 1 and self.score_transform == "ranker-only":
+        if self.n_trees > 1 and not TRANSFORMS[self.score_transform].bounded:
+            others = " or ".join(name for name, transform in TRANSFORMS.items() if transform.bounded)
             yield (
-                "scores of ranker-only have no common zero, so several trees cannot be averaged; set n_trees to 1, or "
-                "score_transform to l3-hinge or sigmoid"
+                f"scores of {self.score_transform} have no common zero, so several trees cannot be averaged; set "
+                f"n_trees to 1, or score_transform to {others}"
             )
         if self.matcher.bias != self.ranker.bias:
             yield "matcher.bias and ranker.bias differ; one constant feature serves both"

@@ -1,4 +1,4 @@
-"""How linear models are trained, and how their scores along a path become one."""
+"""How linear models are trained."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from labelwise.config.settings import Count, NonNegative, Positive, Settings
 
-ScoreTransform: TypeAlias = Literal["l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge", "sigmoid", "ranker-only"]
-"""How scores along the path to a label become one: the product of exp(-max(0, 1 - s)^p) or of sigmoids, or the label's
-own score alone, the scores above only choosing the clusters (the paper's sigma)."""
 Negatives: TypeAlias = Literal["tfn", "man", "tfn+man"]
 """Whose documents are hard negatives of a label: teacher-forcing negatives, those of its true cluster; matcher-aware
 negatives, those that the matcher sends there; or both."""

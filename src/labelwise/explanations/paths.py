@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from labelwise.config import LinearTreeConfig
+from labelwise.config.score_transform import TRANSFORMS, ScoreTransform
 from labelwise.explanations.linear_scores import ScoreBreakdown, account, siblings
 from labelwise.explanations.result import Path, PathStep
 from labelwise.index import Tree
@@ -34,7 +35,7 @@ def tree_steps(
     steps: list[PathStep] = []
     if trained.nearest is not None:
         centroid = PathStep("centroid", label, _cosine(trained.nearest, label, document), None, 1)
-        steps.append(counted(centroid, score_transform if score_transform == "ranker-only" else "sigmoid"))
+        steps.append(counted(centroid, "sigmoid" if TRANSFORMS[score_transform].bounded else score_transform))
     else:
         nodes = tree.path(label)
         for depth in range(1, tree.depth):
@@ -61,33 +62,30 @@ def label_step(label: int, own: ScoreBreakdown) -> PathStep:
     return PathStep("label", label, own.score, None, 1)
 
 
-def counted(step: PathStep, score_transform: str, power: float = 1.0) -> PathStep:
+def counted(step: PathStep, score_transform: ScoreTransform, power: float = 1.0) -> PathStep:
     """The step with its factor."""
     return replace(step, factor=factor(step.score, score_transform, power))
 
 
-def make_path(steps: tuple[PathStep, ...], score_transform: str, weight: float, *, listed: bool) -> Path:
+def make_path(steps: tuple[PathStep, ...], score_transform: ScoreTransform, weight: float, *, listed: bool) -> Path:
     """A whole path with its score."""
-    if score_transform == "ranker-only":
+    if not TRANSFORMS[score_transform].bounded:
         return Path(steps, steps[-1].score, weight, listed)
     return Path(steps, math.prod(step.factor or 0.0 for step in steps), weight, listed)
 
 
-def factor(score: float, score_transform: str, power: float = 1.0) -> float | None:
+def factor(score: float, score_transform: ScoreTransform, power: float = 1.0) -> float | None:
     """What a node counts in the score of a path; None where the label's own score counts alone."""
-    if score_transform == "ranker-only":
-        return None
-    if score_transform == "sigmoid":
-        return math.exp(-power * float(np.logaddexp(0, -score)))
-    return math.exp(-power * max(1 - score, 0.0) ** int(score_transform[1]))
+    logarithm = TRANSFORMS[score_transform].logarithm
+    return None if logarithm is None else math.exp(power * float(logarithm(np.asarray(score))))
 
 
-def sentence(score_transform: str, n_trees: int, *, power: float = 1.0, nearest: bool = False) -> str:
+def sentence(score_transform: ScoreTransform, n_trees: int, *, power: float = 1.0, nearest: bool = False) -> str:
     """How the scores along a path become one."""
-    if score_transform == "ranker-only":
+    if not TRANSFORMS[score_transform].bounded:
         where = "labels to look at" if nearest else "clusters"
         return f"the score is the label's own score; the others only choose the {where}"
-    what = "1 / (1 + exp(-s))" if score_transform == "sigmoid" else f"exp(-max(0, 1 - s)^{score_transform[1]})"
+    what = TRANSFORMS[score_transform].formula
     if nearest:
         return f"the score is {what} of the label's own score s, times 1 / (1 + exp(-c)) of the cosine c"
     powered = f", the cluster's to the power of {power:g}" if power != 1 else ""

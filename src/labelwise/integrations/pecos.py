@@ -10,12 +10,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.config import LinearTreeConfig, RankerConfig, ScoreTransform
+from labelwise.config import LinearTreeConfig, RankerConfig
+from labelwise.config.score_transform import DEFAULT_TRANSFORM, TRANSFORMS, ScoreTransform
 from labelwise.data.formats.pecos import load_npz
 from labelwise.data.targets import distinct
 from labelwise.errors import DataError, StorageError
@@ -140,20 +141,21 @@ def _read_level(folder: Path, above: _Level | None) -> _Level:
     if bias > 0:
         constant = (W[[-1]].toarray()[0] * np.float32(bias)).astype(np.float32)
         W = Csr(W[:-1])
-    score_transform = _score_transform(options.get("post_processor", "l3-hinge"), folder)
+    score_transform = _score_transform(options.get("post_processor", True), folder)
     return _Level(
         W, constant, C.indices.astype(np.int32), n_above, int(options.get("only_topk") or 10), score_transform
     )
 
 
 def _score_transform(name: Any, folder: Path) -> ScoreTransform:
-    found = "ranker-only" if name in ("noop", False, None) else "l3-hinge" if name is True else str(name)
-    found = found.removeprefix("log-")
-    if found not in get_args(ScoreTransform):
-        raise StorageError(
-            f"{folder}: the post-processor is {name!r}; those that can be read are lN-hinge, sigmoid, noop"
-        )
-    return found  # type: ignore[return-value]  # checked above
+    """Our name of a post-processor; older folders have True for the default and False or None for noop."""
+    names = {transform.pecos: ours for ours, transform in TRANSFORMS.items()}
+    if name is True:
+        return DEFAULT_TRANSFORM
+    found = str(name or "noop").removeprefix("log-")
+    if found not in names:
+        raise StorageError(f"{folder}: the post-processor is {name!r}; those that can be read are {', '.join(names)}")
+    return names[found]
 
 
 def _drop_childless(levels: list[_Level]) -> None:
@@ -173,7 +175,7 @@ def _config(levels: list[_Level], folder: Path) -> LinearTreeConfig:
         )
     if len(beams) > 1:
         log.warning("%s: levels differ in their beams (%s); the widest serves all", folder, sorted(beams))
-    if score_transform == "ranker-only" and len(levels) > 1:
+    if not TRANSFORMS[score_transform].bounded and len(levels) > 1:
         log.warning("%s: noop scores of labels are kept, but other clusters than PECOS's may be searched", folder)
     biased = any(level.bias.any() for level in levels)
     # Weights are kept as they are: PECOS has pruned them, and its scores are 32-bit.

@@ -16,12 +16,12 @@ from labelwise import storage
 from labelwise.config import LinearTreeConfig
 from labelwise.config.flat import flat_names
 from labelwise.config.presets import AUTO, DEFAULT, Config, changed, load_preset
+from labelwise.config.score_transform import bounded
 from labelwise.data import Dataset
 from labelwise.data.targets import targets
 from labelwise.errors import StorageError, UsageError
 from labelwise.models.base import Model
 from labelwise.models.holdout import fit_calibrated
-from labelwise.rank.score_transform import bounded
 from labelwise.types import Csr, OnEvent
 
 OF_ANNIF = frozenset(
@@ -168,7 +168,7 @@ def scored(model: Model, texts: Sequence[str], top_k: int) -> Csr:
     """(n_docs, n_labels) the best labels of each text with probabilities, or with scores brought between 0 and 1."""
     found = model.predict(list(texts), top_k=top_k).matrix
     if model.calibrator_ is None:
-        found = bounded(found, sigmoid=getattr(model.config, "score_transform", None) == "ranker-only")
+        found = bounded(found, model.score_transform)
     blank = np.array([not text.strip() for text in texts], np.bool_)
     data = np.where(np.repeat(blank, np.diff(found.indptr)), 0, found.data)
     return Csr((data.astype(np.float32), found.indices, found.indptr), shape=found.shape)

@@ -11,7 +11,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-RAW, HINGE, SIGMOID = 0, 1, 2
+from labelwise.config.score_transform import HINGE, SIGMOID
 
 _FAST = {"contract", "nsz", "arcp"}
 # A sum may be taken in any order, which is what vector instructions need; it is the same one in every batch.
@@ -217,7 +217,10 @@ def _add_dense(features, weights, scores_out):
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _transform(kind, power, above, scores_out):
-    """Scores between 0 and 1 as logarithms, so that products are sums, and the parent's added; RAW stays as it is."""
+    """Add the parent's value to the logarithm of each score's factor, or to the score itself if `kind` is RAW.
+
+    `labelwise.config.score_transform` has the codes of the formulas and their numpy twins.
+    """
     if kind == HINGE:
         for c in range(scores_out.size):
             gap = max(_ONE - scores_out[c], _ZERO)
@@ -235,17 +238,17 @@ def _transform(kind, power, above, scores_out):
 
 
 @njit(cache=True, nogil=True)
-def descend(weights, documents, beam, beam_scores, combine, lookup, best_out, best_scores_out):
+def descend(weights, documents, beam, beam_scores, transform, lookup, best_out, best_scores_out):
     """One level down: `score_children`, and `keep_best` of them."""
     n_docs, width = beam.shape
     largest = lookup[5].shape[1]
     scores = np.empty((n_docs, width * largest), np.float32)
-    score_children(weights, documents, beam, beam_scores, combine, lookup, scores)
+    score_children(weights, documents, beam, beam_scores, transform, lookup, scores)
     keep_best(weights, beam, scores, best_out, best_scores_out)
 
 
 @njit(cache=True, nogil=True)
-def score_children(weights, documents, beam, beam_scores, combine, lookup, scores_out):
+def score_children(weights, documents, beam, beam_scores, transform, lookup, scores_out):
     """Scores of all children of every document's beam.
 
     Parameters
@@ -254,8 +257,8 @@ def score_children(weights, documents, beam, beam_scores, combine, lookup, score
     documents : (indptr, indices uint32, data, dense)
     beam : (n_docs, width) int32, parents, -1 where a document has fewer
     beam_scores : (n_docs, width) float32, their scores as logarithms
-    combine : (kind, power, alone)
-        How a score is transformed (RAW, HINGE, SIGMOID); alone: the parents' scores do not count.
+    transform : (kind, power, alone)
+        The code of the score transform and its power; alone: the parents' scores do not count.
     lookup : (table, word_indptr, words, rows, spots, full)
         table is (n_features,) int32, all -1 before and after; with a single parent, its row of each feature, -1 for
         none. The others are as `index_features` and `spread_rows` return them.
@@ -264,7 +267,7 @@ def score_children(weights, documents, beam, beam_scores, combine, lookup, score
     """
     n_docs, width = beam.shape
     child_indptr, dense, doc_dense = weights[0], weights[8], documents[3]
-    kind, power, alone = combine
+    kind, power, alone = transform
     largest = scores_out.shape[1] // width
     for i in range(n_docs):
         for j in range(width):

@@ -11,7 +11,7 @@ from typing import Any, Self
 import scipy.sparse as sp
 
 from labelwise import storage
-from labelwise.config import LinearTreeConfig
+from labelwise.config import LinearTreeConfig, ScoreTransform
 from labelwise.data import Dataset
 from labelwise.data.frames import plain_documents
 from labelwise.data.targets import canonical, targets
@@ -147,6 +147,11 @@ class LinearTree(Model):
             kinds = ("texts", "features") if self.tfidf_ is not None else ("features", "texts")
             raise DataError("the model was fitted on {}, but the data have only {}".format(*kinds))
         return found
+
+    @property
+    def score_transform(self) -> ScoreTransform:
+        """How the scores along a path become one."""
+        return self.config.score_transform
 
     def scores(self, reading: PredictionCache, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each document with the model's own scores."""

@@ -6,16 +6,16 @@ import threading
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self, get_args
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.config import ScoreTransform
+from labelwise.config.score_transform import DEFAULT_TRANSFORM, TRANSFORMS, ScoreTransform
 from labelwise.engine.threads import map_in_order
 from labelwise.errors import UsageError
 from labelwise.events import Task
-from labelwise.kernels.beam import HINGE, RAW, SIGMOID, collect, descend, index_features, spread_rows
+from labelwise.kernels.beam import collect, descend, index_features, spread_rows
 from labelwise.rank.features import Features
 from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.types import Csr, OnEvent
@@ -24,7 +24,6 @@ from labelwise.types import Csr, OnEvent
 _SCORES_PER_BATCH = 1 << 21
 # Rows with weights for this share of a node's children are written out in full when a model is loaded.
 FULL_SHARE = 0.2
-_TRANSFORMS = {"sigmoid": (SIGMOID, 0), **{f"l{power}-hinge": (HINGE, power) for power in (1, 2, 3, 4)}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,7 @@ class Shortlist:
         Parameters
         ----------
         found : (n_docs, n_nodes) scores as the matcher gives them; entries that are not there are not searched
-        combine : how they become factors of a label's score; "ranker-only" leaves them out
+        score_transform : how they become factors of a label's score; "ranker-only" leaves them out
         weight : the power that the factors are raised to: below 1 they count for less than the label's own
         """
         counts = np.diff(found.indptr)
@@ -60,12 +59,10 @@ class BeamSearch:
     """Finds the best leaves below a root. May be used from any number of threads."""
 
     def __init__(
-        self, levels: Sequence[LevelWeights], *, n_features: int, score_transform: ScoreTransform = "l3-hinge"
+        self, levels: Sequence[LevelWeights], *, n_features: int, score_transform: ScoreTransform = DEFAULT_TRANSFORM
     ) -> None:
-        if score_transform not in get_args(ScoreTransform):
-            raise UsageError(
-                f"unknown score_transform {score_transform!r}; there are: {', '.join(get_args(ScoreTransform))}"
-            )
+        if score_transform not in TRANSFORMS:
+            raise UsageError(f"unknown score_transform {score_transform!r}; there are: {', '.join(TRANSFORMS)}")
         self.levels, self.n_features, self.score_transform = list(levels), n_features, score_transform
         self._arrays = [
             tuple(
@@ -153,27 +150,25 @@ class BeamSearch:
             best, scores = start.nodes[begin:end], start.scores[begin:end]
         if not hasattr(self._local, "table"):
             self._local.table = np.full(self.n_features, -1, np.int32)
-        table = self._local.table
+        table, bounded = self._local.table, TRANSFORMS[self.score_transform].bounded
         for depth, arrays in enumerate(self._arrays):
             last = depth == len(self.levels) - 1
             n_best = top_k if last else min(beam, self.levels[depth].n_children)
-            kind, power = _TRANSFORMS.get(self.score_transform, (RAW, 0) if last else (HINGE, 3))
-            alone = last and self.score_transform == "ranker-only"
+            known = TRANSFORMS[self.score_transform if last or bounded else DEFAULT_TRANSFORM]
+            transform = (*known.kernel, not known.bounded)
             standing = self._standing[depth]
             lookup = (table if standing is None else standing, *self._lookups[depth])
             next_best = np.empty((n_docs, n_best), np.int32)
             next_scores = np.empty((n_docs, n_best), np.float32)
-            descend(arrays, rows, best, scores, (kind, power, alone), lookup, next_best, next_scores)
+            descend(arrays, rows, best, scores, transform, lookup, next_best, next_scores)
             best, scores = next_best, next_scores
-        return best, scores if self.score_transform == "ranker-only" else np.exp(scores)
+        return best, np.exp(scores) if bounded else scores
 
 
 def _logarithms(scores: npt.NDArray[np.float32], score_transform: ScoreTransform) -> npt.NDArray[np.float32]:
-    """Scores as logarithms of what is multiplied along a path, as the kernels make them below."""
-    kind, power = _TRANSFORMS.get(score_transform, (RAW, 0))
-    if kind == HINGE:
-        return -(np.maximum(1 - scores, 0) ** power).astype(np.float32)
-    return -np.logaddexp(0, -scores).astype(np.float32) if kind == SIGMOID else np.zeros_like(scores)
+    """Scores as logarithms of what is multiplied along a path, as the kernels compute them further down."""
+    logarithm = TRANSFORMS[score_transform].logarithm
+    return np.zeros_like(scores) if logarithm is None else logarithm(scores).astype(np.float32)
 
 
 def _row_table(level: LevelWeights, n_features: int) -> npt.NDArray[np.int32]:

@@ -20,11 +20,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelwise.config.flat import flat_names
 from labelwise.config.presets import changed, load_preset
+from labelwise.config.score_transform import bounded
 from labelwise.data.frames import plain_documents
 from labelwise.errors import UsageError
 from labelwise.models.base import Model, load_model
 from labelwise.models.prediction_cache import PredictionCache
-from labelwise.rank.score_transform import bounded
 from labelwise.sklearn.answers import chosen_labels, filled, formed, shares
 from labelwise.sklearn.classes import Targets, encoded, holds_lists, targets_of
 from labelwise.types import Csr
@@ -180,7 +180,7 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._bounded(scores)
 
     def _bounded(self, scores: Csr) -> Csr:
-        return bounded(scores, sigmoid=getattr(self.model_.config, "score_transform", None) == "ranker-only")
+        return bounded(scores, self.model_.score_transform)
 
     def _sparse(self) -> bool:
         return self._y_sparse if self.sparse_output == "auto" else bool(self.sparse_output)
