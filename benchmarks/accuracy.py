@@ -1,12 +1,12 @@
-"""How good the models are: our own Parabel, the frozen encoder and the full X-Transformer on real data.
+"""Measures the accuracy of Parabel, of the frozen encoder and of X-Transformer on real data.
 
     python benchmarks/accuracy.py DATA... [--systems parabel,hybrid,x-transformer] [--encoder minilm] [--check]
 
-Official splits. Everything is chosen on the validation split, or on a twentieth of the training documents where there
-is none; the test documents are predicted once for each line. Prints, for each data set, the recall of the true clusters
-of three matchers on the same tree (linear on tf-idf, linear on tf-idf and frozen embeddings, fine-tuned), then P@k and
-PSP@5 of the systems, then the ablation of the paper's rows 0, 1, 2 (ranker on tf-idf; with embeddings; with
-matcher-aware negatives too). One markdown table and one JSON line for each data set.
+The splits are the official ones. Everything is chosen on the validation split, or on 5 % of the training documents if
+there is none. Each system predicts the test documents once. For each data set the script prints the recall of the true
+clusters for three matchers on the same label tree (linear on tf-idf; linear on tf-idf and frozen embeddings;
+fine-tuned), then P@k and PSP@5 of the systems, then the ablation of the paper's rows 0, 1 and 2 (ranker on tf-idf; with
+embeddings; with matcher-aware negatives). The output is a markdown table and a JSON line for each data set.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NEURAL = ("hybrid", "x-transformer", "row-0", "row-1")
 FLOORS = {"gutenberg-lcsh": {"hybrid": (39.8, 24.8, 17.8)}, "eurlex57k": {"x-transformer": (92.8, 83.4, 70.2)}}
 """P@1, P@3, P@5 that a system must reach."""
 GAINS = {"gutenberg-lcsh": (1, 8.0), "debdeps-15k": (5, 4.0)}
-"""k, and by how many percent of Parabel's P@k the X-Transformer must be ahead."""
+"""k, and the least improvement of X-Transformer over Parabel in P@k, in percent."""
 
 
 def main() -> None:
@@ -54,17 +54,17 @@ def main() -> None:
     add_settings(parser)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--run-dir", type=Path, help="keep the stages there, and find them again")
-    parser.add_argument("--most", type=int, help="use only so many training documents: for trying the script out")
+    parser.add_argument("--run-dir", type=Path, help="run directory: finished stages are kept and reused")
+    parser.add_argument("--most", type=int, help="number of training and test documents, for a trial of the script")
     parser.add_argument("--json", type=Path, help="append one line for each data set")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
     options = parser.parse_args()
     missed = []
     for data in options.data:
         with tempfile.TemporaryDirectory() as folder:
             result = measure(data, options, options.run_dir or Path(folder))
         show(data.name, result)
-        missed += [f"{data.name}: {sentence}" for sentence in judge(data.name, result)]
+        missed += [f"{data.name}: {sentence}" for sentence in missed_targets(data.name, result)]
         if options.json:
             with options.json.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"data": data.name, **result}) + "\n")
@@ -96,7 +96,7 @@ def measure(data: Path, options: argparse.Namespace, run_dir: Path) -> dict[str,
                 label_texts=train.label_texts,
                 validation=validation,
                 run_dir=run_dir,
-                on_event=tell,
+                on_event=print_event,
             )
         else:
             model = LinearTree(load_linear_preset(system, seed=options.seed)).fit(
@@ -134,7 +134,7 @@ def configuration(system: str, name: str, options: argparse.Namespace) -> XTrans
 
 
 def recalls(model: XTransformer, system: str, train: object, test: object) -> dict[str, dict[str, float]]:
-    """Recall of the true clusters of test documents; for the frozen matcher also that of tf-idf alone."""
+    """Recall of the true clusters of the test documents; for the frozen matcher also the recall with tf-idf alone."""
     encoder = model.matcher_.encoder_
     X = model.tfidf_.transform(test.texts)
     tree = model.tree_
@@ -150,12 +150,12 @@ def recalls(model: XTransformer, system: str, train: object, test: object) -> di
 
 
 def held_out(model: XTransformer) -> list[float] | None:
-    """P@1, P@3, P@5 of the documents that everything was chosen by; None if nothing was left to choose."""
+    """P@1, P@3 and P@5 on the documents that the settings were chosen on; None if no setting was to be chosen."""
     chosen, trials = model.report_.chosen, model.report_.trials or ()
     return next((trial["precisions"] for trial in trials if chosen.items() <= trial.items()), None)
 
 
-def tell(name: str, values: object) -> None:
+def print_event(name: str, values: object) -> None:
     if name == "remark":
         print(f"# {values['text']}", flush=True)
     elif name == "stage" and values["seconds"] > 2:
@@ -174,13 +174,13 @@ def show(name: str, result: dict[str, dict[str, dict[str, float]]]) -> None:
     print(flush=True)
 
 
-def judge(name: str, result: dict[str, dict[str, dict[str, float]]]) -> list[str]:
-    """The bars that are missed; those of systems that were not run are not looked at."""
+def missed_targets(name: str, result: dict[str, dict[str, dict[str, float]]]) -> list[str]:
+    """A sentence for each target that is missed; targets of systems that were not run are left out."""
     missed, systems, recall = [], result["systems"], result["recall"]
-    for system, bars in FLOORS.get(name, {}).items():
-        for k, bar in zip((1, 3, 5), bars, strict=True):
-            if system in systems and systems[system][f"P@{k}"] < bar:
-                missed.append(f"{system} has P@{k} {systems[system][f'P@{k}']:.2f}, not {bar}")
+    for system, targets in FLOORS.get(name, {}).items():
+        for k, target in zip((1, 3, 5), targets, strict=True):
+            if system in systems and systems[system][f"P@{k}"] < target:
+                missed.append(f"{system} has P@{k} {systems[system][f'P@{k}']:.2f}, not {target}")
     best = systems.get("x-transformer")
     for other in ("hybrid", "parabel"):
         if best and other in systems:

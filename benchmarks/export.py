@@ -1,13 +1,13 @@
-"""What `labelwise export` brings on this machine's CPU: embeddings and predictions per second, size, P@1.
+"""Measures exported models on this machine's CPU: embeddings and predictions per second, size, P@1.
 
-    python benchmarks/export.py shared/data/gutenberg-lcsh [--train 4000] [--test 1500] [--rounds 5] [--check]
+    python benchmarks/export.py DATA/gutenberg-lcsh [--train 4000] [--test 1500] [--rounds 5] [--check]
 
-Trains a hybrid (tf-idf beside all-MiniLM-L6-v2) on documents drawn from a data set, exports it as ONNX in 32 and in 8
-bits, and with a ranker of 8 bits, and measures the forms by turns, each in a process of its own: onnxruntime's and
-torch's threads would otherwise take the cores from each other. Where openvino is installed it reads the same files. CPU
-seconds stand beside wall time, since the machine may have other work; torch's threads wait for each other, so that it
-loses most by that. `--pinned` therefore starts a process of one thread on every core at once and adds up their rates:
-on a machine with other work this is the fair comparison. `--keep FOLDER` keeps the models, and finds them.
+The script trains a hybrid (tf-idf and all-MiniLM-L6-v2) on a sample of a data set, and exports it as ONNX with 32 bits,
+with 8 bits, and with 8 bits in the ranker too. The forms are measured in turns, each in its own process: otherwise the
+threads of onnxruntime and torch compete for the cores. If openvino is installed it reads the same files. CPU seconds
+are reported with wall time, since the machine may have other work. Other work slows torch most, since its threads wait
+for each other. So `--pinned` starts one process with one thread on every core and adds up the rates: this is the fair
+comparison on a machine with other work. `--keep FOLDER` keeps the models for the next run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EXPORTS: dict[str, dict[str, Any]] = {
     "onnx-int8, ranker int8": {"int8": True, "ranker": "int8"},
 }
 OPENVINO = {"openvino": "onnx", "openvino, int8 file": "onnx-int8"}
-"""Forms that are another's files, read by OpenVINO."""
+"""Forms whose files are those of another form, read by OpenVINO."""
 SPEED, LOSS = 3.0, 0.2
 
 
@@ -48,7 +48,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--keep", type=Path, help="a folder for the models")
     parser.add_argument("--check", action="store_true", help=f"fail below {SPEED:g} x torch or above {LOSS} P@1 lost")
-    parser.add_argument("--pinned", action="store_true", help="a process of one thread on each core, rates added up")
+    parser.add_argument(
+        "--pinned", action="store_true", help="one process with one thread on each core, rates added up"
+    )
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
@@ -83,7 +85,7 @@ def prepare(args: argparse.Namespace, folder: Path) -> None:
 
 
 def compare(args: argparse.Namespace, folder: Path) -> None:
-    """Measure all forms by turns, print the table, and check the bars."""
+    """Measure all forms in turns, print the table, and check the targets."""
     forms = ["torch", *EXPORTS, *(OPENVINO if find_spec("openvino") else ())]
     measured: dict[str, list[dict[str, float]]] = {form: [] for form in forms}
     for number in range(args.rounds):
@@ -116,18 +118,18 @@ def compare(args: argparse.Namespace, folder: Path) -> None:
 
 
 def started(folder: Path, form: str, what: str, args: argparse.Namespace) -> dict[str, float]:
-    """What a process of its own measures; or, pinned, a process for each core at once: their rates add up."""
+    """The figures that a new process measures; with --pinned one process on each core, with rates added up."""
     reader = ":openvino" if form in OPENVINO else ""
     command = [sys.executable, __file__, str(folder / OPENVINO.get(form, form))]
     command += ["--measure", what + reader, "--timed", str(args.timed)]
     cores = sorted(os.sched_getaffinity(0)) if args.pinned and what == "speed" else []
     commands = [["taskset", "-c", str(core), *command] for core in cores] or [command]
     running = [subprocess.Popen(each, stdout=subprocess.PIPE, text=True) for each in commands]
-    told = [process.communicate()[0] for process in running]
+    outputs = [process.communicate()[0] for process in running]
     if any(process.returncode for process in running):
         sys.exit(f"{form} could not be measured")
-    found: list[dict[str, float]] = [json.loads(each) for each in told]
-    # Documents per CPU second are a mean: two cores have two of those in a second.
+    found: list[dict[str, float]] = [json.loads(output) for output in outputs]
+    # Documents per CPU second are averaged: two cores have two CPU seconds in a second.
     return {key: sum(each[key] for each in found) / (len(found) if key.endswith("CPU") else 1) for key in found[0]}
 
 
@@ -156,7 +158,7 @@ def measure(folder: Path, what: str, timed: int) -> dict[str, float]:
 
 
 class OpenVino:
-    """OpenVINO in the place of onnxruntime, in the precision that it chooses: bfloat16 where the CPU has it."""
+    """OpenVINO instead of onnxruntime, in the precision that OpenVINO chooses: bfloat16 if the CPU has it."""
 
     def __init__(self, file: Path) -> None:
         import openvino

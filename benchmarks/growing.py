@@ -1,17 +1,17 @@
-"""New labels without retraining: hide a tenth of the labels, add them back, compare with training anew.
+"""Measures labels that are added to a trained model: hides a tenth of the labels, and adds them again.
 
-    python benchmarks/growing.py shared/data/eurlex57k [--split test] [--preset default] [--share 0.1] [--seed 0]
+    python benchmarks/growing.py DATA/eurlex57k [--split test] [--preset default] [--share 0.1] [--seed 0]
 
-A linear model is trained and calibrated without the hidden labels and keeps some documents (`keep_documents`). The
-hidden labels are added with 0 examples (their name alone), 1, 5 and 20, drawn from the training documents that have
-them, or all where there are fewer; then with all training documents as data. Beside these stand models trained anew:
-with the hidden labels on the same few examples only, and with all that is known.
+A linear model is trained and calibrated without the hidden labels; it keeps exemplars (`keep_documents`). The hidden
+labels are added with 0 examples (the name alone), 1, 5 and 20 examples, drawn from the training documents that have
+them, or all if there are fewer; then with all training documents as data. For comparison, models are trained from
+scratch: on the same few examples of the hidden labels, and on all training documents.
 
-Of the added labels: P@1 and R@5 when they are ranked among themselves, and R@10 in the list of all labels, over
-documents that have one; the calibration error of their predictions among the best 20 of a document, with the mean
-probability and the share that is right. Of the old ones: P@1 among themselves; P@1 of the whole list where a document's
-new labels do not count as right ("strict"); P@1 of the whole list with all labels. CPU seconds are of training or
-adding, compiling aside.
+Columns for the added labels: P@1 and R@5 in a ranking of the added labels alone, and R@10 in the ranking of all labels,
+over documents that have an added label; the calibration error of their predictions among the best 20 of a document, the
+mean probability and the share that is correct. Columns for the old labels: P@1 in a ranking of the old labels alone;
+P@1 of the whole ranking if a document's new labels count as wrong ("strict"); P@1 of the whole ranking with all labels.
+CPU seconds are those of training or adding, without compilation.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from labelwise.models.base import CALIBRATED_ON
 from labelwise.predictions.ranking import keep_best
 
 DEPTH = 100
-"""Labels of the whole list among which the added ones are ranked."""
+"""Length of the ranking of all labels."""
 COUNTS = (0, 1, 5, 20)
 HEAD = ("", "P@1", "R@5", "R@10 in all", "error", "mean p", "right", "old P@1", "strict", "all P@1", "CPU s")
 
@@ -54,11 +54,11 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    Bench(args).run()
+    Experiment(args).run()
 
 
-class Bench:
-    """The data, and what is measured on them."""
+class Experiment:
+    """The data sets with hidden labels, and the measurements on them."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.preset = load_preset(args.preset)
@@ -78,7 +78,7 @@ class Bench:
         quartiles = ", ".join(f"{value:.0f}" for value in np.quantile(counts, (0.25, 0.5, 0.75)))
         print(f"{args.data.name}, {args.preset}, seed {args.seed}: {len(self.hidden)} of {len(known)} labels hidden")
         print(f"quartiles of their training documents: {quartiles}; with fewer than 20: {(counts < 20).sum()}")
-        print("judged on", args.split, f"({len(self.test):,} documents)", flush=True)
+        print("evaluated on", args.split, f"({len(self.test):,} documents)", flush=True)
 
     def run(self) -> None:
         n_old = len(self.old)
@@ -113,18 +113,18 @@ class Bench:
             few = self._with(self.train, sp.csr_array(Y.tocsr()), self.train.labels)
             few = few.take(np.flatnonzero(np.diff(few.Y.indptr)))
             model, seconds = timed(lambda: self.fit(few))  # noqa: B023
-            self.show(f"trained anew, {count} examples", model, seconds)
+            self.show(f"trained from scratch, {count} examples", model, seconds)
         model, seconds = timed(lambda: self.fit(self.train))
-        self.show("trained anew, all that is known", model, seconds)
+        self.show("trained from scratch, all that is known", model, seconds)
 
     def fit(self, train: Dataset) -> Any:
-        """A model of some training documents, calibrated on the labels that it has."""
+        """A model that is trained on these documents and calibrated on the labels that it has."""
         validation = self.validation.with_labels(train.labels)
         kept = self._with(validation, validation.Y[:, : train.n_labels], train.labels)
         return LinearTree(self.preset).fit(train.texts, train.Y, label_names=train.labels, validation=kept)
 
     def show(self, name: str, model: Any, seconds: float) -> None:
-        """A line of the table."""
+        """Print a line of the table."""
         labels, n_old = [*self.old, *self.hidden], len(self.old)
         truth = self.test.with_labels(labels).Y[:, : len(labels)]
         found = model.predict(self.test.texts, top_k=DEPTH).with_labels(labels).matrix[:, : len(labels)]

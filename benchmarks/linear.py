@@ -12,7 +12,7 @@ embedding, clustering and training, prediction of the whole test set with one an
 saved and loaded), single queries, megabytes on disk, highest memory. Training alone is compared: labelwise holds out no
 documents and fits no calibration here. Compiling or loading labelwise's kernels is timed apart (`jit_s`).
 
-Prints a markdown table and one JSON line per data set. With --check the exit code is 1 when a bar is missed: against
+Prints a markdown table and one JSON line per data set. With --check the exit code is 1 if a target is missed: against
 PECOS at its defaults, P@1, 3, 5 at most 0.15 below; training at most 1/5 of its CPU seconds in the geometric mean and
 1/3 on any set; clustering not slower; prediction and single queries at most 1/2; disk at most 0.6; memory at most 1.0;
 with --matcher-negatives, TFN+MAN at most twice our TFN and 1/15 of PECOS's.
@@ -158,10 +158,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--systems", default="labelwise,pecos,napkinxc,omikuji", help="name or name:setting, by commas")
     parser.add_argument("--matcher-negatives", action="store_true", help="also TFN+MAN of labelwise and PECOS")
-    parser.add_argument("--features", type=Path, default=ROOT / "bench-cache", help="where features are kept")
+    parser.add_argument(
+        "--features", type=Path, default=ROOT / "bench-cache", help="folder for the features that are made"
+    )
     add_peers_option(parser)
     parser.add_argument("--json", type=Path, help="also append the JSON lines to this file")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
     parser.add_argument("--worker", nargs=3, metavar=("FOLDER", "NEGATIVES", "PRESET"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
@@ -190,13 +192,13 @@ def main() -> None:
         if args.json:
             with args.json.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
-    missed = bars(results)
-    print("\n" + ("every bar that could be checked is met" if not missed else "missed: " + "; ".join(missed)))
+    missed = missed_targets(results)
+    print("\n" + ("every target that could be checked is met" if not missed else "missed: " + "; ".join(missed)))
     sys.exit(1 if args.check and missed else 0)
 
 
-def bars(results: dict[str, dict[str, dict]]) -> list[str]:
-    """The bars that are missed, each as a phrase."""
+def missed_targets(results: dict[str, dict[str, dict]]) -> list[str]:
+    """A phrase for each target that is missed."""
     missed, shares, gains = [], [], []
     for name, systems in results.items():
         ours, pecos = systems.get("labelwise"), systems.get("pecos")

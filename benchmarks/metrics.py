@@ -1,11 +1,11 @@
-"""Times the evaluation of 100,000 documents over a million labels, ten predictions each; prints one JSON line.
+"""Measures the evaluation of 100,000 documents with a million labels and ten predictions each.
 
     python benchmarks/metrics.py [--docs 100000] [--labels 1000000] [--check]
 
-*_s is wall seconds, *_cpu_s the CPU seconds of all threads, after one warm-up on a small matrix. `numpy_s` is the
-plain numpy way (a global sort for the ranking, isin for the hits) of P, R, nDCG and PSP alone, without buckets, F1,
-coverage and PSnDCG: less than half of what `evaluate_s` measures. --check exits 1 if evaluation without the
-bootstrap takes more than 5 s.
+*_s are wall seconds, *_cpu_s are CPU seconds of all threads, after a warm-up on a small matrix. `numpy_s` is the
+computation of P, R, nDCG and PSP in plain numpy (a global sort for the ranking, isin for the hits), without label
+buckets, F1, coverage and PSnDCG: less than half of what `evaluate_s` measures. The output is a JSON line and a
+sentence. With --check the exit code is 1 if evaluation without the bootstrap takes more than 5 s.
 """
 
 import argparse
@@ -23,7 +23,7 @@ KS = (1, 3, 5)
 
 
 def make(n_docs: int, n_labels: int, per_doc: int, rng: np.random.Generator) -> sp.csr_array:
-    """Labels drawn with a long tail: most of them rarely."""
+    """Labels with a long tail: most of them are rare."""
     labels = (n_labels * rng.random(n_docs * per_doc) ** 3).astype(np.int32)
     rows = np.repeat(np.arange(n_docs), per_doc)
     return sp.coo_array((rng.random(rows.size, dtype=np.float32), (rows, labels)), shape=(n_docs, n_labels)).tocsr()
@@ -81,7 +81,7 @@ def main() -> int:
     rng = np.random.default_rng(0)
     Y_train, Y = make(2 * args.docs, args.labels, 6, rng), make(args.docs, args.labels, 6, rng)
     other = make(args.docs, args.labels, 6, rng)
-    Y_pred = (0.6 * Y + other).tocsr()  # about twelve predictions a document, half of them right
+    Y_pred = (0.6 * Y + other).tocsr()  # about twelve predictions per document, half of them correct
     rival = (0.5 * Y + other).tocsr()
     evaluate(Y[:100], Y_pred[:100], Y_train=Y_train, bootstrap=10)
 
@@ -91,7 +91,7 @@ def main() -> int:
     plain = clock.time("numpy", lambda: plain_numpy(Y, Y_pred, weights))
     worst = max(abs(found[name] - value) for name, value in plain.items())
     if worst > 1e-9:
-        print(f"the two ways differ by {worst}", file=sys.stderr)
+        print(f"the results of evaluate and of plain numpy differ by {worst}", file=sys.stderr)
         return 1
     full = clock.time("with_bootstrap", lambda: evaluate(Y, Y_pred, Y_train=Y_train, bootstrap=args.resamples))
     second = evaluate(Y, rival, Y_train=Y_train, bootstrap=0)

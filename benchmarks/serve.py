@@ -1,15 +1,15 @@
-"""How many requests a second `labelwise serve` answers, how soon, and what it does under ten times the load.
+"""Measures requests per second and latency of `labelwise serve`, also with ten times the load.
 
     python benchmarks/serve.py --seconds 60 --check
     python benchmarks/serve.py --seconds 60 --overload 10 --check
 
-The server is a process of its own, with a linear model of the generated shop (or --model); this process asks it over
-loopback, one text a request, on keep-alive connections that ask again as soon as they are answered. Two cores are
-enough: one for each process. --overload 10 then opens ten times as many connections, which do not heed Retry-After;
-since each waits for its answer, a server that answers late is asked less. With --open requests come at ten times the
-rate that was answered before, whatever becomes of them, on 960 connections (the server takes 1,000); "unsent" are
-those for which none was free. Ten times what a linear model does with short texts is more than one process can send,
-so make the texts longer:
+The server runs in its own process, with a linear model of the generated shop (or --model). This process sends requests
+over loopback, one text each, on keep-alive connections; a connection sends the next request when it has the answer. Two
+cores are enough: one for each process. --overload 10 then opens ten times as many connections, which ignore
+Retry-After. Each of them waits for its answer, so a slow server gets fewer requests. With --open requests are sent at
+ten times the rate that was answered before, on 960 connections (the server takes 1,000), whether answers come or not;
+"unsent" counts requests for which no connection was free. One process cannot send ten times the requests that a linear
+model answers for short texts, so make the texts longer:
 
     python benchmarks/serve.py --seconds 60 --overload 10 --open --copies 100 --check
 """
@@ -37,7 +37,7 @@ REQUESTS_PER_SECOND, P99_MS, OVERLOAD_TIMES, GROWTH = 2_000, 20.0, 3.0, 1.05
 
 
 class Connection(asyncio.Protocol):
-    """Asks, waits for the answer, asks again."""
+    """Sends a request, waits for the answer, sends the next request."""
 
     def __init__(self, load: "Load", start: int) -> None:
         self.load, self.at, self.buffer, self.sent = load, start, b"", 0.0
@@ -77,7 +77,7 @@ class Connection(asyncio.Protocol):
 
 
 class Load:
-    """Connections that keep a server busy, and what they saw after the warm-up."""
+    """Connections that keep a server busy, and their measurements after the warm-up."""
 
     def __init__(self, texts: list[str], port: int, top_k: int, rate: float = 0.0) -> None:
         self.port, self.stop, self.counting, self.rate, self.open = port, False, False, rate, rate > 0
@@ -128,7 +128,7 @@ class Load:
         return result
 
     async def pace(self) -> None:
-        """Send at the rate, whatever comes back; where no connection is free the request counts as unsent."""
+        """Send at a constant rate, whatever is answered; a request without a free connection counts as unsent."""
         start, sent = time.perf_counter(), 0
         while True:
             due = int((time.perf_counter() - start) * self.rate)
@@ -176,16 +176,16 @@ def server(model: Path, options: list[str]):
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, help="a model folder; one of 20,000 generated products if not given")
-    parser.add_argument("--texts", type=Path, help="a text on each line; generated products if not given")
+    parser.add_argument("--texts", type=Path, help="one text per line; generated products if not given")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--warm-up", type=float, default=3)
     parser.add_argument("--connections", type=int, default=48)
     parser.add_argument("--top-k", type=int, default=5)
-    parser.add_argument("--overload", type=int, default=0, help="then this many times the connections")
-    parser.add_argument("--open", action="store_true", help="overload: at a fixed rate, not by more connections")
-    parser.add_argument("--copies", type=int, default=1, help="make a text of this many")
+    parser.add_argument("--overload", type=int, default=0, help="then measure with this many times the connections")
+    parser.add_argument("--open", action="store_true", help="overload by a constant rate, not by more connections")
+    parser.add_argument("--copies", type=int, default=1, help="join this many texts to one")
     parser.add_argument("--serve", default="", help="more options of labelwise serve, as one string")
-    parser.add_argument("--check", action="store_true", help="fail where a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
     options = parser.parse_args()
     with contextlib.suppress(ImportError):
         import uvloop
@@ -232,7 +232,7 @@ def main() -> int:
     print(
         f"{normal['accepted_per_s']:,} requests/s on {options.connections} connections, p50 {normal['p50_ms']} ms, p99 "
         f"{normal['p99_ms']} ms, {normal['server_cpu']} cores of the server; "
-        + ("; ".join(missed) if missed else "all bars are met")
+        + ("; ".join(missed) if missed else "all targets are met")
     )
     return int(options.check and bool(missed))
 

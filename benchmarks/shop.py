@@ -1,8 +1,8 @@
-"""How fast the generated shop is written, and how much memory that takes.
+"""Measures how fast the generated shop is written, and the memory that this takes.
 
     python benchmarks/shop.py --products 1000000 --queries 100000 --check
 
-Writes into a temporary folder, prints one JSON line and one sentence; `--check` fails over 120 seconds.
+The shop is written into a temporary folder. The output is a JSON line and a sentence; `--check` fails over 120 seconds.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""How soon a large linear model answers, and what it keeps in memory: weights are mapped, not read.
+"""Measures how soon a large linear model answers, and its memory: weights are memory-mapped, not read.
 
     python benchmarks/start.py [--products 200000] [--queries 100000] [--keep FOLDER]
 
-Trains a linear model on the generated shop and exports it with weights of 8 bits. Then, in processes of their own:
-`load_model` and one prediction, with the checksums compared and without; and `labelwise serve` until its first answer.
-Memory is told as Linux counts it: what the process has of its own, and pages of the model's files, which it shares with
-all others that map them. The files lie in the page cache, as they do on any machine that has read them once.
+The script trains a linear model on the generated shop and exports it with weights of 8 bits. Then it measures, each in
+its own process: `load_model` and one prediction, with and without a comparison of checksums; and `labelwise serve`
+until its first answer. Memory is given as Linux counts it: memory of the process alone, and pages of the model's files,
+which all processes that map them share. The files are in the page cache, as on any machine that has read them once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--products", type=int, default=200_000)
     parser.add_argument("--queries", type=int, default=100_000)
-    parser.add_argument("--keep", type=Path, help="a folder for the models, which are found there again")
+    parser.add_argument("--keep", type=Path, help="keep the models in this folder for the next run")
     parser.add_argument("--measure", choices=("checked", "unchecked"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
@@ -66,7 +66,7 @@ def prepare(folder: Path, products: int, queries: int) -> None:
 
 
 def started(model: Path, how: str) -> list[float]:
-    """Seconds and memory of a process that loads and predicts; imports are not counted, since any model needs them."""
+    """Seconds and memory of a process that loads and predicts; without imports, since every model needs them."""
     command = [sys.executable, __file__, "--keep", str(model), "--measure", how]
     found: list[float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     return found
@@ -74,10 +74,10 @@ def started(model: Path, how: str) -> list[float]:
 
 def first_prediction(model: Path, verify: bool) -> list[float]:
     from labelwise import load_model
-    from labelwise.models.linear_tree import LinearTree  # noqa: F401  # what is imported before the clock starts
+    from labelwise.models.linear_tree import LinearTree  # noqa: F401  # imported before the clock starts
 
     begin = time.perf_counter()
-    loaded = load_model(model, verify=verify)  # held, or its pages would be given back before they are counted
+    loaded = load_model(model, verify=verify)  # kept, or its pages are given back before they are counted
     loaded.predict(["red cotton play mat"], top_k=5)
     return [time.perf_counter() - begin, *memory("self")]
 
@@ -102,7 +102,7 @@ def first_answer(model: Path) -> list[float]:
 
 
 def memory(process: str) -> tuple[float, float]:
-    """MiB that a process has of its own, and of the model's files that it maps."""
+    """MiB of a process alone, and MiB of the model's files that it maps."""
     own, mapped, file = 0, 0, ""
     for line in Path(f"/proc/{process}/smaps").read_text(encoding="utf-8").splitlines():
         if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
