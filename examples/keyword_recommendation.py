@@ -2,10 +2,11 @@
 
     python examples/keyword_recommendation.py ["Title of a product" ...] [--products 4000] [--queries 1000]
 
-Learns from the generated shop which queries led to which products, then suggests queries for products that it has never
-seen. Every suggestion comes with its reasons: the words of the title that speak for it, with their share of the score;
-the cluster of queries it was found in; and the most similar products that people found by it. No product, brand or
-query is real. About a minute on two cores the first time, when numba compiles its kernels; seconds after that.
+A linear model is trained on the generated shop: products and the queries that led to them. The model then suggests
+queries for new products. Every suggestion has an explanation: the words of the title with their contributions to the
+score; other queries of its cluster; and the most similar products that people found with this query. No product, brand
+or query is real. The script takes about a minute on two cores the first time, when numba compiles its kernels, and
+seconds after that.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ import numpy as np
 
 from labelwise import Dataset, LinearTree, LinearTreeConfig, Neighbours, explain, generate_shop, split_validation
 
-WORDS, ALIKE, NEIGHBOURS = 4, 2, 3
-"""Reasons of each kind that are shown."""
+N_WORDS, N_PRODUCTS, N_QUERIES = 4, 2, 3
+"""Numbers of words, similar products and related queries that are shown."""
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A query with reasons."""
+    """A query with its explanation."""
 
     query: str
     probability: float
     words: list[tuple[str, float]]
-    """Words of the title and what each adds to the query's own score, the strongest first."""
+    """Words of the title and the contribution of each to the query's own score, the largest first."""
     bias: float
-    """What the query's score begins with, before any word is read."""
+    """The constant term of the query's score."""
     cluster: list[str]
     """Other frequent queries of the same cluster."""
     similar: list[tuple[str, float]]
-    """Products that were found by this query, with their likeness to the title between 0 and 1."""
+    """Products that were found with this query, with their similarity to the title between 0 and 1."""
 
 
 class KeywordRecommender:
@@ -48,10 +49,8 @@ class KeywordRecommender:
         self.model = model
         self.products = Neighbours.of(model, train)
         self.column = {label: number for number, label in enumerate(model.labels_)}
-        self.clusters, self.often = (
-            model.trees_[0].tree.clusters,
-            np.bincount(train.Y.indices, minlength=len(self.column)),
-        )
+        self.clusters = model.trees_[0].tree.clusters  # (n_labels,)
+        self.counts = np.bincount(train.Y.indices, minlength=len(self.column))  # (n_labels,) training products
 
     @classmethod
     def learn(cls, train: Dataset, config: LinearTreeConfig | None = None) -> KeywordRecommender:
@@ -69,28 +68,28 @@ class KeywordRecommender:
                 words=[(word.term, word.contribution) for word in reason.words],
                 bias=reason.bias,
                 cluster=self._cluster(self.column[reason.label]),
-                similar=[(product.text, product.similarity) for product in reason.neighbours[:ALIKE]],
+                similar=[(product.text, product.similarity) for product in reason.neighbours[:N_PRODUCTS]],
             )
             for reason in explain(self.model, title, top_k=top_k, words=len(title) + 1, neighbours=self.products)
         ]
 
     def _cluster(self, label: int) -> list[str]:
-        """Other queries of the same cluster, the frequent ones first."""
+        """Other queries of a query's cluster, the frequent ones first."""
         others = np.flatnonzero(self.clusters == self.clusters[label])
-        ordered = others[np.argsort(-self.often[others], kind="stable")]
-        return [self.model.labels_[other] for other in ordered if other != label][:NEIGHBOURS]
+        ordered = others[np.argsort(-self.counts[others], kind="stable")]
+        return [self.model.labels_[other] for other in ordered if other != label][:N_QUERIES]
 
 
 def show(title: str, suggestions: list[Suggestion]) -> None:
-    """Print suggestions with their reasons."""
+    """Print suggestions with their explanations."""
     print(f"\n{title}")
     for suggestion in suggestions:
-        words = ", ".join(f"{word} {value:+.2f}" for word, value in suggestion.words[:WORDS] if value > 0)
+        words = ", ".join(f"{word} {value:+.2f}" for word, value in suggestion.words[:N_WORDS] if value > 0)
         print(f"  {suggestion.probability:4.0%}  {suggestion.query}")
-        print(f"        words: {words or 'none of its own; its cluster fits'}")
-        print(f"        found among: {', '.join(suggestion.cluster)}, …")
-        for product, likeness in suggestion.similar:
-            print(f"        led to: {product} ({likeness:.0%} alike)")
+        print(f"        words: {words or 'none; the query was found by its cluster'}")
+        print(f"        same cluster: {', '.join(suggestion.cluster)}, …")
+        for product, similarity in suggestion.similar:
+            print(f"        led to: {product} (similarity {similarity:.0%})")
 
 
 def main() -> None:
@@ -100,10 +99,8 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--top-k", type=int, default=5)
     options = parser.parse_args()
-    print(
-        f"generating {options.products:,} products with {options.queries:,} queries, all made up; learning …",
-        flush=True,
-    )
+    print(f"generating {options.products:,} products with {options.queries:,} queries; training …", flush=True)
+
     train, test = generate_shop(options.products, options.queries).values()
     recommender = KeywordRecommender.learn(train)
     for title in options.titles or (test.texts or [])[:2]:

@@ -1,11 +1,12 @@
-"""Small data sets for the tutorials, all made up: support tickets with tags, book titles with subjects.
+"""Generates small data sets for the tutorials: support tickets with tags, book titles with subjects.
 
     python examples/made_up.py tickets tickets.csv [--documents 2000]
     python examples/made_up.py library library [--documents 2000]
 
-The first writes one CSV file (`subject,body,tags`). The second writes a folder in Annif's format: train.tsv and
-test.tsv with `title<TAB><uri> <uri>` on each line, and subjects.tsv, which names the URIs. The same number gives the
-same bytes. As in life, some texts say little, some labels were forgotten, and some are wrong.
+The first command writes one CSV file (`subject,body,tags`). The second command writes a folder in Annif's format:
+train.tsv and test.tsv with `title<TAB><uri> <uri>` on each line, and subjects.tsv, which names the URIs. The same
+number of documents gives the same bytes. As in real data, some texts have little information, some labels are missing,
+and some are wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import csv
 import random
 from pathlib import Path
 
-# What is wrong: the tag, and ways to say it.
+# Problems: the tag, and texts that describe it.
 PROBLEMS = {
     "login": ("I cannot log in", "the login page rejects my password", "signing in fails with an error"),
     "password": ("the password reset mail never arrives", "my password is not accepted", "I forgot my password"),
@@ -37,14 +38,14 @@ PROBLEMS = {
     ),
     "cancellation": ("please close my account", "how do I cancel the subscription", "I cancelled but was charged"),
 }
-# Where it happens: the tag, and how people say it.
+# Platforms: the tag, and texts that name it.
 PLACES = {
     "android": ("on my Android phone", "in the Android app"),
     "ios": ("on the iPhone", "on an iPad"),
     "windows": ("on Windows 11", "on a Windows laptop"),
     "browser": ("in Firefox", "in the web browser", "with Chrome"),
 }
-MOODS = (
+REMARKS = (
     "",
     "Please help.",
     "This is urgent.",
@@ -52,10 +53,10 @@ MOODS = (
     "It worked last week.",
     "Has anybody else seen this?",
 )
-# What people say who do not say what is wrong.
+# Texts of tickets that do not name a problem.
 VAGUE = ("it does not work any more", "something is broken", "nothing happens", "I need some help with this")
 
-# A subject, and words of titles that are about it.
+# Subjects, and words of titles about them.
 SUBJECTS = {
     "birds": ("birds", "owls", "swallows", "the nightingale"),
     "gardening": ("gardens", "roses", "the kitchen garden", "fruit trees"),
@@ -75,37 +76,37 @@ SUBJECTS = {
     "handbooks": ("a handbook of", "the practical guide to", "first lessons in", "an introduction to"),
     "travel": ("travels among", "letters on", "a journey towards", "a year with"),
 }
-# Where books are about; no subject of their own.
+# Regions and times in titles, which have no subject of their own.
 LANDS = ("", "", "", " in Norway", " of the south", " in Wales", " on the coast", " of Bohemia", " in the old days")
 FORMS = ("history", "handbooks", "travel")
 READERS = ("children",)
 URI = "https://example.org/subjects/{:03d}"
 
-UNSAID, FORGOTTEN, WRONG = 0.1, 0.1, 0.05
-"""How often a text does not say what it is about, a label is left out, and one is given that does not belong."""
+VAGUE_SHARE, MISSING_SHARE, WRONG_SHARE = 0.1, 0.1, 0.05
+"""Shares of texts that do not name their problem, of labels that are missing, and of texts with a wrong label."""
 
 
-def given(draw: random.Random, labels: list[str], all_labels: list[str]) -> list[str]:
-    """The labels that somebody gives where these would be right."""
-    kept = [label for label in labels if draw.random() >= FORGOTTEN] or labels[:1]
+def noisy(draw: random.Random, labels: list[str], all_labels: list[str]) -> list[str]:
+    """The labels with some missing and some wrong ones."""
+    kept = [label for label in labels if draw.random() >= MISSING_SHARE] or labels[:1]
     other = draw.choice(all_labels)
-    return [*kept, other] if draw.random() < WRONG and other not in labels else kept
+    return [*kept, other] if draw.random() < WRONG_SHARE and other not in labels else kept
 
 
 def upper_first(text: str) -> str:
-    """As sentences and titles begin; names inside keep their letters."""
+    """A text with a capital first letter; names inside keep their letters."""
     return text[:1].upper() + text[1:]
 
 
 def ticket(draw: random.Random) -> tuple[str, str, str]:
     """Subject, body and tags of one ticket."""
     tags = draw.sample(list(PROBLEMS), k=draw.choice((1, 1, 2)))
-    said = [draw.choice(VAGUE if draw.random() < UNSAID else PROBLEMS[tag]) for tag in tags]
+    problems = [draw.choice(VAGUE if draw.random() < VAGUE_SHARE else PROBLEMS[tag]) for tag in tags]
     place = draw.choice(list(PLACES)) if draw.random() < 0.5 else None
     where = f" {draw.choice(PLACES[place])}" if place else ""
-    body = f"Hello, {' and '.join(said)}{where}. {draw.choice(MOODS)}".strip()
+    body = f"Hello, {' and '.join(problems)}{where}. {draw.choice(REMARKS)}".strip()
     true = [*tags, *([place] if place else [])]
-    return upper_first(said[0]), body, ";".join(given(draw, true, [*PROBLEMS, *PLACES]))
+    return upper_first(problems[0]), body, ";".join(noisy(draw, true, [*PROBLEMS, *PLACES]))
 
 
 def book(draw: random.Random) -> tuple[str, list[str]]:
@@ -116,7 +117,7 @@ def book(draw: random.Random) -> tuple[str, list[str]]:
     words.append(" and ".join(draw.choice(SUBJECTS[thing]) for thing in things))
     words += [draw.choice(SUBJECTS[reader])] if reader else []
     true = [*things, *filter(None, (form, reader))]
-    return upper_first(" ".join(words) + draw.choice(LANDS)), given(draw, true, list(SUBJECTS))
+    return upper_first(" ".join(words) + draw.choice(LANDS)), noisy(draw, true, list(SUBJECTS))
 
 
 def write_tickets(path: Path, n_docs: int) -> None:
@@ -153,7 +154,7 @@ def main() -> None:
     if options.output.exists():
         parser.error(f"{options.output} exists already; choose another place")
     {"tickets": write_tickets, "library": write_library}[options.what](options.output, options.documents)
-    print(f"{options.output}: {options.documents} documents, all made up")
+    print(f"{options.output}: {options.documents} documents, all generated")
 
 
 if __name__ == "__main__":
