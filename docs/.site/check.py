@@ -1,4 +1,4 @@
-"""Looks at the built site: every link leads somewhere, and nothing is fetched from elsewhere.
+"""Checks the built site: every link has a target, and nothing is fetched from another host.
 
 python docs/.site/check.py site
 """
@@ -18,7 +18,7 @@ IN_STYLES = re.compile(r"url\(\s*['\"]?(?!data:)([^'\")]+)|@import\s+['\"]([^'\"
 
 
 class Page(HTMLParser):
-    """Names that can be linked to, and what is linked or fetched."""
+    """The anchors, links and fetched files of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what a tag says."""
+        """Collect anchors and links of a tag."""
         values = {name: value or "" for name, value in attrs}
         self.names |= {values[name] for name in ("id", "name") if name in values}
         relations = set(values.get("rel", "").split())
@@ -42,15 +42,15 @@ class Page(HTMLParser):
 
 
 def urls(style: str) -> Iterator[str]:
-    """What a style sheet fetches."""
+    """The addresses that a style sheet fetches."""
     return (a or b for a, b in IN_STYLES.findall(style))
 
 
 def problems(site: Path) -> Iterator[str]:
-    """What is wrong, a sentence each."""
+    """Each problem of the site, as a sentence."""
     pages = {file: Page(file.read_text(encoding="utf-8")) for file in sorted(site.rglob("*.html"))}
     if not pages:
-        yield f"{site} holds no page; build it first"
+        yield f"{site} has no page; build it first"
     for file, page in pages.items():
         if file.name == "404.html":  # its links are for a server
             continue
@@ -64,7 +64,7 @@ def problems(site: Path) -> Iterator[str]:
 
 
 def missing(site: Path, file: Path, link: str, pages: dict[Path, Page], *, outside: bool) -> Iterator[str]:
-    """Why a link is wrong, if it is."""
+    """The problem of a link, if it has one."""
     parts, where = urlsplit(link), file.relative_to(site)
     if parts.scheme == "data" or (outside and parts.scheme in ("http", "https", "mailto")):
         return
@@ -82,5 +82,5 @@ def missing(site: Path, file: Path, link: str, pages: dict[Path, Page], *, outsi
 
 if __name__ == "__main__":
     found = list(problems(Path(sys.argv[1]).resolve()))
-    print("\n".join(found) or f"{sys.argv[1]}: every link leads somewhere, nothing comes from elsewhere")
+    print("\n".join(found) or f"{sys.argv[1]}: every link has a target, nothing is fetched from another host")
     sys.exit(bool(found))

@@ -1,4 +1,4 @@
-"""For the site: examples in docstrings that begin with >>> become blocks of code, not quotations."""
+"""An extension for the site: examples in docstrings that start with >>> become code blocks, not quotations."""
 
 import re
 from typing import Any
@@ -10,10 +10,10 @@ SECTION = re.compile(r"(?m)^ *Examples\n *-+\n")
 
 
 class Examples(griffe.Extension):
-    """Puts fences around examples that have no section of their own."""
+    """Puts fences around examples outside of a section "Examples"."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Change the text above such a section; griffe knows what lies in it."""
+        """Change the text above such a section; griffe formats the section itself."""
         if obj.docstring is None:
             return
         text = obj.docstring.value

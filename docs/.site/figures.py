@@ -16,7 +16,7 @@ PALE = {BLUE: "#e6f0fa", ORANGE: "#fdf3dc", GREEN: "#e3f4ee", RED: "#fbe8dd", GR
 
 
 def page(width: int, height: int, about: str, parts: Sequence[str]) -> str:
-    """An SVG file on a white card, readable on any ground."""
+    """An SVG file on a white card, readable on any background."""
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{about}"'
     card = '<rect width="100%" height="100%" rx="14" fill="#ffffff"/>'
     return "\n".join([f'{head} font-family="Helvetica, Arial, sans-serif">', card, *parts, "</svg>\n"])
@@ -25,7 +25,7 @@ def page(width: int, height: int, about: str, parts: Sequence[str]) -> str:
 def text(
     x: float, y: float, words: str, *, size: float = 15, fill: str = INK, anchor: str = "middle", **more: str
 ) -> str:
-    """A line of words."""
+    """A line of text."""
     extra = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in more.items())
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" font-size="{size:g}" fill="{fill}"{extra}>{words}</text>'
 
@@ -54,7 +54,7 @@ LABELS = {"play mat": 0.95, "tummy time": 0.62, "crawling mat": 0.35, "air mat":
 
 
 def tree() -> str:
-    """Labels in clusters, and a beam of two on its way down."""
+    """Labels in clusters, and a search with a beam of two."""
     width, parts = 1000, []
     parts += [box(360, 22, 280, 46, BLUE), text(500, 51, "“Red Cotton Play Mat, Foldable”", size=17)]
     for number, (name, labels) in enumerate(CLUSTERS):
@@ -76,8 +76,8 @@ def tree() -> str:
                 parts.append(
                     text(x + 215, y + 24, f"{score:.2f}" if score else "0.01", anchor="end", font_weight="700")
                 )
-    said = "Two clusters are followed (a beam of two); the labels of the other two are never looked at."
-    parts.append(text(500, 398, said, size=16, fill=GREY))
+    caption = "Two clusters are followed (a beam of two). The labels of the other two clusters are not scored."
+    parts.append(text(500, 398, caption, size=16, fill=GREY))
     return page(
         width, 420, "A text goes down the label tree: the best clusters are followed, their labels scored", parts
     )
@@ -87,17 +87,15 @@ def tree() -> str:
 
 KINDS = (
     (GREEN, "have the label", "positives", 4),
-    (ORANGE, "have another label of its cluster", "negatives of the teacher (TFN)", 6),
-    (BLUE, "sent to the cluster by the matcher", "negatives of the matcher (MAN)", 4),
-    (GREY, "all the others", "not looked at", 9),
+    (ORANGE, "have another label of its cluster", "teacher-forcing negatives (TFN)", 6),
+    (BLUE, "sent to the cluster by the matcher", "matcher-aware negatives (MAN)", 4),
+    (GREY, "all other documents", "left out", 9),
 )
 
 
 def negatives() -> str:
-    """Which documents a label learns from."""
-    parts = [
-        text(24, 40, "Documents that the model of “play mat” learns from", size=18, anchor="start", font_weight="700")
-    ]
+    """The documents that train the model of a label."""
+    parts = [text(24, 40, "Documents that train the model of “play mat”", size=18, anchor="start", font_weight="700")]
     x = 24.0
     for colour, _, _, many in KINDS:
         wide = 36 * many + 18
@@ -123,14 +121,14 @@ def negatives() -> str:
 
 
 def curve(power: int) -> Iterator[tuple[float, float]]:
-    """(score, what it counts) along the axis."""
+    """Points of a curve: score, and its factor in the product."""
     for step in range(101):
         score = -1 + 0.025 * step
         yield score, math.exp(-(max(0.0, 1 - score) ** power))
 
 
 def combine() -> str:
-    """What a score counts in the product along the path."""
+    """The factor of a score in the product along the path, for four powers."""
     left, top, wide, high = 90, 40, 560, 260
     parts = [line(left, top + high, left + wide, top + high, INK, 1.6), line(left, top, left, top + high, INK, 1.6)]
     for value in (0, 0.5, 1):

@@ -1,7 +1,7 @@
-"""For the site, two things that Markdown does not do.
+"""Two extensions of Markdown for the site.
 
-Where a page says <!-- commands --> stands the help of each command, and what all of them share at its end. Links to
-files of the repository that are no pages become plain words: the site also lies where the repository does not.
+The comment <!-- commands --> is replaced by the help of each command, with the shared options once, at the end. Links
+to files of the repository that are not pages become plain words, since the site may be used without the repository.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OUTSIDE = re.compile(
 
 
 def helps() -> dict[str, str]:
-    """The help of each command. From a process of its own: pages are made by threads, which `main` is not for."""
+    """The help of each command, from another process: threads make the pages, and `main` must not run in threads."""
     done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=True)
     found: dict[str, str] = json.loads(done.stdout)
     return found
@@ -52,7 +52,7 @@ def commands() -> Iterator[str]:
 
 
 class Commands(Preprocessor):
-    """Puts the commands where they belong."""
+    """Replaces the comment by the commands."""
 
     def run(self, lines: list[str]) -> list[str]:
         """The page with its commands."""
@@ -60,10 +60,10 @@ class Commands(Preprocessor):
 
 
 class Outside(Treeprocessor):
-    """Takes links away that lead out of the pages."""
+    """Removes links to files that are not pages."""
 
     def run(self, root: Element) -> None:
-        """Change them in place."""
+        """Remove them in place."""
         for link in root.iter("a"):
             if OUTSIDE.match(link.get("href", "")):
                 link.tag = "span"
@@ -73,19 +73,19 @@ class Outside(Treeprocessor):
 class PagesExtension(Extension):
     """For Python-Markdown."""
 
-    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802  # its own name
-        """Before fences are looked for, and once links are made."""
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802  # a name of Python-Markdown
+        """Register both: before fences are parsed, and after links are made."""
         md.preprocessors.register(Commands(md), "commands", 28)
         md.treeprocessors.register(Outside(md), "outside", 15)
 
 
-def makeExtension(**options: Any) -> PagesExtension:  # noqa: N802  # its own name
-    """What Python-Markdown calls."""
+def makeExtension(**options: Any) -> PagesExtension:  # noqa: N802  # a name of Python-Markdown
+    """The function that Python-Markdown calls."""
     return PagesExtension(**options)
 
 
-def said(*arguments: str) -> str:
-    """What the command line prints."""
+def printed(*arguments: str) -> str:
+    """The output of the command line."""
     out = io.StringIO()
     with redirect_stdout(out), suppress(SystemExit):
         main(arguments)
@@ -95,4 +95,4 @@ def said(*arguments: str) -> str:
 
 if __name__ == "__main__":
     os.environ["COLUMNS"] = WIDTH
-    sys.stdout.write(json.dumps({name: said(name, "--help") for name in COMMANDS}))
+    sys.stdout.write(json.dumps({name: printed(name, "--help") for name in COMMANDS}))

@@ -1,7 +1,8 @@
 """The fenced blocks of a page, in order.
 
-What is run: `python` and `sh`, and `console`, whose lines after a `$ command` are what it prints. A `text` block right
-after one of `python` is what that prints. A block with a `title="NAME"` is a file of that name. Four comments steer:
+Blocks of `python`, `sh` and `console` are run. In a `console` block, the lines after a `$ command` are its output. A
+`text` block right after a `python` block is the output of that block. A block with a `title="NAME"` becomes a file of
+that name. Four comments control the blocks:
 
     <!-- setup:python          a block that readers do not see (also setup:sh)
     ...
@@ -10,7 +11,7 @@ after one of `python` is what that prints. A block with a `title="NAME"` is a fi
     <!-- times -->             the next block prints times and sizes, which differ from machine to machine
     <!-- not run: reason -->   the next block is never run
 
-And one, anywhere, says of the whole page that it is only run where a module is installed: <!-- needs annif -->.
+The comment <!-- needs annif -->, anywhere on a page, says that the page is only run if a module is installed.
 """
 
 from __future__ import annotations
@@ -28,24 +29,24 @@ FENCE = re.compile(r"( *)```(\w*) *(.*)")
 
 @dataclass(frozen=True)
 class Block:
-    """One block, and how to treat it."""
+    """One block, and how it is run."""
 
     kind: str
     text: str
     line: int
-    """Of the page, where the text begins."""
+    """The line of the page where the text begins."""
     output: str | None = None
-    """What it prints, if the page shows that."""
+    """Its output, if the page shows the output."""
     title: str | None = None
     hidden: bool = False
     slow: bool = False
     times: bool = False
     not_run: str | None = None
-    """The reason why it cannot be."""
+    """The reason why it is not run."""
 
 
 def read_blocks(page: Path) -> list[Block]:
-    """What a page holds; ValueError for a block that is neither run nor known not to be."""
+    """The blocks of a page; ValueError for a block that is neither run nor known not to be."""
     found: list[Block] = []
     for block in _parse(page.read_text(encoding="utf-8").splitlines()):
         if block.kind not in RUN | SHOWN:
@@ -57,7 +58,7 @@ def read_blocks(page: Path) -> list[Block]:
 
 
 def needed_modules(page: Path) -> list[str]:
-    """What must be installed for a page's code."""
+    """The modules that a page's code needs."""
     return re.findall(r"<!-- needs (\w+) -->", page.read_text(encoding="utf-8"))
 
 

@@ -25,12 +25,12 @@ PORT = re.compile(r"(?<=localhost:)8000|(?<=127\.0\.0\.1:)8000|(?<=--port )8000"
 SHELL = set("|&;<>$`(*")
 NUMBER, ANY_NUMBER = re.compile(r"\d+\.\d+"), re.compile(r"\d[\d,]*(?:\.\d+)?")
 RELATIVE, ABSOLUTE = 0.01, 0.011
-"""How far a number with a decimal point may lie off: other processors round otherwise."""
+"""Tolerances for numbers with a decimal point: processors round differently."""
 ENVIRONMENT = {"COLUMNS": "110", "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"}
 
 
 class Session:
-    """Names, files and servers that a page's blocks leave for those after them."""
+    """Names, files and servers that the blocks of a page leave for later blocks."""
 
     def __init__(self, page: Path, folder: Path) -> None:
         self.page, self.folder = page, folder
@@ -45,7 +45,7 @@ class Session:
             (folder / name).symlink_to(ROOT / name)
 
     def run(self, block: Block) -> None:
-        """Run a block and compare what it prints with what the page shows."""
+        """Run a block and compare its output with the page."""
         text = PORT.sub(self.port, block.text)
         if block.title is not None:
             (self.folder / block.title).write_text(text, encoding="utf-8")
@@ -62,10 +62,10 @@ class Session:
             server.wait(30)
 
     def _python(self, line: int, text: str) -> str:
-        said = io.StringIO()
-        with redirect_stdout(said):
+        out = io.StringIO()
+        with redirect_stdout(out):
             exec(compile("\n" * (line - 1) + text, str(self.page), "exec"), self.names)
-        return said.getvalue()
+        return out.getvalue()
 
     def _command(self, line: int, command: str) -> str:
         words = shlex.split(command.replace("\\\n", " "), comments=True)  # shlex does not join continued lines
@@ -97,12 +97,12 @@ class Session:
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/ready"):
                     return ""
-            except urllib.error.HTTPError as refused:  # whoever asks for a key is there
+            except urllib.error.HTTPError as refused:  # a server that requires a key is ready
                 refused.close()
                 return ""
             except OSError:
                 time.sleep(0.05)
-        raise AssertionError(f"{place} did not begin to serve:\n{Path(self.folder / 'server.log').read_text()}")
+        raise AssertionError(f"{place} did not start to serve:\n{Path(self.folder / 'server.log').read_text()}")
 
     def _compare(self, block: Block, line: int, got: str, want: str | None) -> None:
         same = want is None or alike(want, got, times=block.times)
@@ -110,10 +110,10 @@ class Session:
 
 
 def alike(want: str, got: str, *, times: bool = False) -> bool:
-    """Whether a page shows what was printed.
+    """Whether a page shows the printed output.
 
-    Spaces and the length of lines do not count, `...` stands for anything, and numbers with a decimal point must be
-    close. In tables of times any number will do.
+    Spaces and line breaks are ignored, `...` matches anything, and numbers with a decimal point must be close. In
+    tables of times any number matches.
     """
     number = ANY_NUMBER if times else NUMBER
     pieces = re.split(rf"({number.pattern}|\.\.\.)", _plain(want))
@@ -150,7 +150,7 @@ def commands(text: str, *, prompted: bool) -> list[tuple[int, str, str | None]]:
 
 
 def run_here(arguments: list[str]) -> tuple[int, str, str]:
-    """The command line in this process, which saves its start."""
+    """Run the command line in this process, which is faster than a new one."""
     out, err = io.StringIO(), io.StringIO()
     try:
         with redirect_stdout(out), redirect_stderr(err):

@@ -9,7 +9,7 @@ from tests.docs.session import ENVIRONMENT, ROOT, Session, alike, commands
 
 DOCS = ROOT / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if page.parent.name != "results")
-"""Not docs/results: what was measured there took hours and data of its own; make results-check computes some again."""
+"""Not docs/results: their measurements took hours and other data; make results-check computes some of them again."""
 NOT_RUN = 12
 """Blocks that are never run, of all pages: few, and each with a reason."""
 
@@ -36,7 +36,7 @@ def run_page(page, folder, *, slow=False):
 
 
 @pytest.mark.filterwarnings("default")  # readers see warnings as warnings
-@pytest.mark.skipif(not PAGES, reason="the documentation is not beside the tests")
+@pytest.mark.skipif(not PAGES, reason="the documentation is not there")
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the commands are those of a shell")
 @pytest.mark.parametrize(("page", "slow"), list(runs()))
 def test_the_code_of_a_page_runs(page, slow, tmp_path, monkeypatch):
@@ -98,7 +98,7 @@ def test_commands_have_their_outputs():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("```python\nprint(1)\n```\n\n```text\n2\n```\n", "page.md:2 shows"),
         ("```console\n$ echo a\nb\n```\n", "page.md:2 shows"),
@@ -106,11 +106,11 @@ def test_commands_have_their_outputs():
         ("```sh\nlabelwise stats nowhere\n```\n", "page.md:2: labelwise stats nowhere ended with"),
     ],
 )
-def test_what_is_wrong_on_a_page_is_told(page, tmp_path, monkeypatch, text, told):
+def test_a_wrong_page_is_reported(page, tmp_path, monkeypatch, text, message):
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     file = page(text)
-    with pytest.raises(AssertionError, match=told):
+    with pytest.raises(AssertionError, match=message):
         run_page(file, tmp_path / "work")
 
 

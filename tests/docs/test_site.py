@@ -1,4 +1,4 @@
-"""The site: complete, no dead links, nothing from elsewhere, and its figures are those that the code draws."""
+"""The site: complete, no dead links, nothing from other hosts, and its figures are those that the code draws."""
 
 import importlib.util
 import os
@@ -79,7 +79,7 @@ def figures(text):
 
 @pytest.mark.parametrize("page", ["performance.md", "howto/onnx.md", "howto/labels.md"])
 def test_figures_are_quotations(page):
-    """What tables of these pages say stands in the results, perhaps with more digits."""
+    """Every figure of these pages' tables is in the results, perhaps with more digits."""
     results = "".join(file.read_text(encoding="utf-8") for file in (DOCS / "results").glob("*.md"))
     known = {float(number) for number in figures(results)}
     rows = [line for line in (DOCS / page).read_text(encoding="utf-8").splitlines() if line.startswith("|")]
@@ -104,7 +104,7 @@ def built(tmp_path_factory):
     return place / "site"
 
 
-def test_the_site_has_no_dead_links_and_nothing_from_elsewhere(built):
+def test_the_site_has_no_dead_links_and_nothing_from_other_hosts(built):
     assert list(tool("check").problems(built)) == []
     assert len(list(built.rglob("*.html"))) > 40
     models = (built / "reference/models.html").read_text(encoding="utf-8")
@@ -113,7 +113,7 @@ def test_the_site_has_no_dead_links_and_nothing_from_elsewhere(built):
     commands = (built / "reference/cli.html").read_text(encoding="utf-8")
     for name in COMMANDS:
         assert f'id="{name}"' in commands
-    assert commands.count("--skip-bad-rows") == 1  # what all share is there once
+    assert commands.count("--skip-bad-rows") == 1  # shared options are there once
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def test_good_links_pass(site):
 
 
 @pytest.mark.parametrize(
-    ("page", "told"),
+    ("page", "message"),
     [
         ('<a href="c.html">', "a.html: c.html leads nowhere"),
         ('<a href="#z">', "a.html: #z leads to no such place"),
@@ -184,6 +184,6 @@ def test_good_links_pass(site):
         ('<img src="none.svg">', "a.html: none.svg leads nowhere"),
     ],
 )
-def test_bad_links_are_told(site, page, told):
+def test_bad_links_are_reported(site, page, message):
     (problem,) = site(a=page)
-    assert told in problem
+    assert message in problem
