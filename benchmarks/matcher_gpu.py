@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
-"""How fast the matcher learns and answers on one GPU, beside what the card can do and beside a plain loop, in one run.
+"""Measures the speed of fine-tuning and inference on one GPU, and compares it with the GPU's limits and a plain loop.
 
     python benchmarks/matcher_gpu.py [--encoder FOLDER] [--clusters 256] [--seconds 100] [--json OUT] [--check] [--tiny]
 
-Fine-tuning is timed with the classes that labelwise trains with (Weights, Step, Schedule, Packed, in the order of
-match/train.py: rates set before every step, a look every 20 steps), in the precision that it chooses, and with the
-encoder's own dropout. A row is the median of three windows; only real tokens count, padding does not. What comes before
-the windows, compiling included, is told apart (`first step s`). labelwise compiles where a training is long enough to
-pay for it: long texts are measured compiled, 12-word texts are not; the other way round follows where --seconds allow
-it. Shares of the matmul rate count 6 (inference: 2) × parameters outside the embeddings × real tokens.
+Fine-tuning is timed with the classes that labelwise trains with (MixedPrecisionOptimizer, TrainStep, Schedule, Packed),
+in the order of `match/training/loop.py`: learning rates are set before every step, the loss is read every 20 steps. The
+precision is the one that labelwise chooses, and the encoder has its own dropout. A row is the median of three windows.
+Only real tokens count, not padding. The time before the windows, compilation included, is the column `first step s`.
+labelwise compiles if training is long enough to gain by it: long texts are measured compiled, texts of 12 words are
+not; the opposite is measured too if --seconds suffice. Shares of the matmul rate count 6 (inference: 2) × parameters
+outside the embeddings × real tokens.
 
-Inference is Matcher's own loop over the same texts. The plain loop pads every text to one width on the host, computes
-in fp32 with TF32 allowed, steps torch.optim.AdamW and reads the loss after every step. Idle is the share of time
-without any kernel, copy or fill on the device from the first to the last of 20 steps, as torch.profiler saw them.
+Inference is the matcher's own loop over the same texts. The plain loop pads every text to one width on the host,
+computes in fp32 with TF32 allowed, uses torch.optim.AdamW and reads the loss after every step. Idle is the share of
+time without any kernel, copy or fill on the device, between the first and the last of 20 steps in torch.profiler.
 
-Texts are random tokens: nothing here depends on what they say. Prints a markdown table row by row, the bars, and one
-JSON line. With --check the exit code is 1 when a bar is missed or could not be measured. --tiny tries every part with
-small sizes, on a CPU too; its figures mean nothing.
+Texts are random tokens; no figure depends on their meaning. The output is a markdown table, the targets, and a JSON
+line. With --check the exit code is 1 if a target is missed or was not measured. --tiny runs every part with small
+sizes, on a CPU too; its figures mean nothing.
 """
 
 import argparse
@@ -85,7 +86,7 @@ def elapsed() -> float:
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Seconds until the device has done it."""
+    """Seconds until the device has finished the work."""
     sync()
     begun = time.perf_counter()
     work()
@@ -95,7 +96,7 @@ def timed(work: Callable[[], object]) -> float:
 
 @contextmanager
 def part(name: str) -> Iterator[None]:
-    """A failure is told, and the next part goes on; nothing of it stays in memory."""
+    """Report a failure and continue with the next part; memory of the part is released."""
     try:
         yield
     except Exception as error:
@@ -117,11 +118,11 @@ def show(name: str, row: dict[str, Any]) -> None:
     print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
-# ---------------------------------------------------------------------- what is measured with
+# ---------------------------------------------------------------------- training runs
 
 
 def make_corpus(encoder: Encoder, lengths: np.ndarray, n_clusters: int, *, pack: bool = True) -> DeviceData:
-    """Random tokens, random clusters, and a linear term, as labelwise has one by default."""
+    """Random tokens, random clusters, and a linear term, which labelwise has by default."""
     rng, n = np.random.default_rng(SEED), len(lengths)
     indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
     vocabulary = len(encoder.tokenizer)
@@ -133,12 +134,12 @@ def make_corpus(encoder: Encoder, lengths: np.ndarray, n_clusters: int, *, pack:
     term = np.zeros((n, n_clusters), np.float16)
     packer = make_packer(encoder) if pack else None
     if pack and packer is None:
-        raise RuntimeError("this encoder cannot be packed here, so the step is not the one that labelwise trains with")
+        raise RuntimeError("this encoder cannot be packed here, so labelwise trains with other steps than these")
     return DeviceData(encoder, TokenStore(tokens, indptr), M, term=term, packer=packer, device=DEVICE)
 
 
 def prepare(encoder: Encoder, lengths: np.ndarray, batch_size: int, n_clusters: int, compiled: bool) -> SimpleNamespace:
-    """What `match/train.py` sets up before its loop."""
+    """The objects that `match/training/loop.py` creates before its loop."""
     torch.manual_seed(SEED)
     config = MatcherConfig(batch_size=batch_size)
     encoder.to(DEVICE)
@@ -156,7 +157,7 @@ def prepare(encoder: Encoder, lengths: np.ndarray, batch_size: int, n_clusters: 
 
 
 def learn(run: SimpleNamespace, steps: int) -> tuple[int, int]:
-    """So many more steps, as the training loop makes them; gives the real tokens and the texts that they had."""
+    """Run further steps in the way of the training loop; returns their numbers of real tokens and of texts."""
     tokens = texts = 0
     for _ in range(steps):
         batch = run.schedule.batch(run.done)
@@ -172,19 +173,19 @@ def learn(run: SimpleNamespace, steps: int) -> tuple[int, int]:
 
 
 def parameters(encoder: Encoder) -> int:
-    """Those outside the embeddings."""
+    """The number of parameters outside the embeddings."""
     return sum(p.numel() for name, p in encoder.model.named_parameters() if "embeddings" not in name)
 
 
 def fine_tuning(name: str, encoder: Encoder, lengths: np.ndarray, batch_size: int, args: Any, **options: Any) -> None:
-    """Time training; `keep` the run for inference and idleness."""
+    """Time training; with `keep` the run is kept for inference and idle time."""
     compiled, steps, keep = options["compiled"], options["steps"], options.get("keep", False)
     if CUDA:
         torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated() if CUDA else 0
     run = prepare(encoder, lengths, batch_size, args.clusters, compiled)
     first = timed(lambda: learn(run, 1))
-    second = timed(lambda: learn(run, 1))  # is captured
+    second = timed(lambda: learn(run, 1))  # captures a CUDA graph
     learn(run, args.warm_steps)
     windows = []
     for _ in range(WINDOWS):
@@ -192,7 +193,7 @@ def fine_tuning(name: str, encoder: Encoder, lengths: np.ndarray, batch_size: in
         seconds = timed(lambda counts=counts: counts.append(learn(run, steps)))
         windows.append((counts[0][0] / seconds, counts[0][1] / seconds, seconds / steps, counts[0][0] / steps))
     rate, texts, seconds, tokens = statistics.median_low(windows)
-    learn(run, -run.done % STEPS_PER_LOOK)  # to the next look
+    learn(run, -run.done % STEPS_PER_LOOK)  # until the loss is read
     row = {
         "tokens_per_s": rate,
         "texts_per_s": texts,
@@ -216,7 +217,7 @@ def fine_tuning(name: str, encoder: Encoder, lengths: np.ndarray, batch_size: in
 
 
 def inference(name: str, trained: str) -> None:
-    """Matcher's loop over all texts of a training, with its network as it stands, which has the working precision."""
+    """The matcher's loop over all texts of a training run, with the trained network in its working precision."""
     run = kept[trained]
     matcher, corpus = FineTunedMatcher(run.config), run.corpus
     matcher.groups_ = [corpus.n_clusters]
@@ -240,7 +241,7 @@ def inference(name: str, trained: str) -> None:
 
 
 def plain_loop(name: str, ours: str, folder: Path, batch_size: int, width: int, args: Any) -> None:
-    """What most people would write first; texts and clusters are those of our own run."""
+    """A plain training loop; texts and clusters are those of the run of labelwise."""
     from transformers import AutoModel
 
     corpus = kept[ours].corpus
@@ -295,28 +296,28 @@ def plain_loop(name: str, ours: str, folder: Path, batch_size: int, width: int, 
     show(name, row)
 
 
-# ---------------------------------------------------------------------- idleness
+# ---------------------------------------------------------------------- idle time
 
 
 def idle(name: str, trained: str, args: Any) -> None:
-    """The share of time in which nothing ran on the device."""
+    """Measure the share of time in which nothing runs on the device."""
     run = kept[trained]
     for attempt in range(2):
-        if attempt:  # the profiler may know captured work only if it was captured under its eyes
+        if attempt:  # the profiler may know graphs only if they were captured while it ran
             run.step.forget_graphs()
             trace(lambda: learn(run, 4))
         spans = device_spans(trace(lambda: learn(run, args.idle_steps)))
-        if len(spans) >= 50 * args.idle_steps:  # those of a captured step, one by one
+        if len(spans) >= 50 * args.idle_steps:  # the kernels of a captured step, one by one
             break
     else:
-        raise RuntimeError(f"the profiler saw {len(spans)} pieces of work on the device in {args.idle_steps} steps")
+        raise RuntimeError(f"the profiler recorded only {len(spans)} kernels in {args.idle_steps} steps")
     busy, wall = busy_time(spans)
     rows[name] = {
         "idle": 1 - busy / wall,
         "pieces_per_step": len(spans) / args.idle_steps,
         "ms_per_step": 1e-3 * wall / args.idle_steps,
         "busy_ms_per_step": 1e-3 * busy / args.idle_steps,
-        "captured_anew": bool(attempt),
+        "captured_again": bool(attempt),
     }
     print(
         f"| {name}: {100 * rows[name]['idle']:.1f} %, {rows[name]['pieces_per_step']:.0f} kernels a step | - | - | "
@@ -326,7 +327,7 @@ def idle(name: str, trained: str, args: Any) -> None:
 
 
 def trace(work: Callable[[], object]) -> list[dict[str, Any]]:
-    """What torch.profiler writes down while some work is done."""
+    """The events that torch.profiler records during some work."""
     from torch.profiler import ProfilerActivity, profile
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -340,7 +341,7 @@ def trace(work: Callable[[], object]) -> list[dict[str, Any]]:
 
 
 def device_spans(events: list[dict[str, Any]]) -> list[tuple[float, float]]:
-    """Begin and end, in microseconds, of whatever ran on the device."""
+    """Begin and end, in microseconds, of everything that ran on the device."""
     found = [event for event in events if event.get("ph") == "X" and event.get("cat") in ON_DEVICE]
     return sorted((float(event["ts"]), float(event["ts"]) + float(event["dur"])) for event in found)
 
@@ -362,7 +363,7 @@ def busy_time(spans: list[tuple[float, float]]) -> tuple[float, float]:
 
 
 def ceilings(args: Any) -> None:
-    """What the card can do: a large matrix product, and a copy, counting bytes read and written."""
+    """Measure the limits of the GPU: a large matrix product, and a copy, counting bytes read and written."""
     n, dtype = args.matmul, torch.bfloat16 if CUDA else torch.float32
     a, b = (torch.randn(n, n, device=DEVICE, dtype=dtype) for _ in range(2))
     source = torch.empty(args.copy_bytes, dtype=torch.uint8, device=DEVICE)
@@ -389,11 +390,11 @@ def share_of_matmul(flops: float) -> float | None:
     return None if rate is None else flops / rate
 
 
-# ---------------------------------------------------------------------- all of it
+# ---------------------------------------------------------------------- all parts
 
 
 def sizes(args: argparse.Namespace) -> None:
-    """How large everything is."""
+    """Set the sizes of all parts."""
     args.matmul, args.copy_bytes = (8192, 1 << 32) if not args.tiny else (64, 1 << 16)
     args.warm_steps, args.plain_steps, args.idle_steps = (10, 20, 20) if not args.tiny else (2, 2, 2)
     args.long, args.short_width = (512, 128) if not args.tiny else (32, 16)
@@ -452,11 +453,11 @@ def measure(args: argparse.Namespace) -> None:
     }
     for name, (lengths, size, compiled, kind) in extras.items():
         slowest = max((row.get("first_step_s", 0.0) for row in rows.values()), default=0.0)
-        if elapsed() + (slowest if compiled else 0) + 3 > args.seconds - 18:  # the rest: imports, idleness
+        if elapsed() + (slowest if compiled else 0) + 3 > args.seconds - 18:  # the rest: imports, idle time
             continue
         with part(name):
             fine_tuning(name, minilm(), lengths, size, args, compiled=compiled, steps=steps[kind])
-    for name, trained in IDLE.items():  # at the end: a profiler that was at work may slow what follows
+    for name, trained in IDLE.items():  # at the end, since the profiler may slow later parts
         with part(name):
             idle(name, trained, args)
 
@@ -477,8 +478,8 @@ IDLE = {
 }
 
 
-def bars() -> list[dict[str, Any]]:
-    """Every bar with what was measured; None where a part failed."""
+def targets() -> list[dict[str, Any]]:
+    """All targets with the measured values; None if a part failed."""
 
     def value(name: str, key: str) -> float | None:
         return rows.get(name, {}).get(key)
@@ -492,24 +493,24 @@ def bars() -> list[dict[str, Any]]:
     ]
     wanted += [(f"{name}, times the training rate", value(name, "of_training"), 3.0) for name in INFERENCE]
     wanted += [(f"training, times the {name}", value(name, "ours_is_times"), 3.0) for name in PLAIN]
-    judged = [
-        {"bar": name, "value": found, "at_least": limit, "met": found is not None and found >= limit}
+    compared = [
+        {"target": name, "value": found, "at_least": limit, "met": found is not None and found >= limit}
         for name, found, limit in wanted
     ]
-    judged += [
-        {"bar": name, "value": found, "below": 0.10, "met": found is not None and found < 0.10}
+    compared += [
+        {"target": name, "value": found, "below": 0.10, "met": found is not None and found < 0.10}
         for name, found in ((name, value(name, "idle")) for name in IDLE)
     ]
-    return judged
+    return compared
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--encoder", default="minilm", help="a folder with MiniLM, or minilm for the package's")
+    parser.add_argument("--encoder", default="minilm", help="a folder with MiniLM, or minilm for the installed package")
     parser.add_argument("--clusters", type=int, default=256)
-    parser.add_argument("--seconds", type=float, default=100.0, help="rows beyond the bars only while these last")
+    parser.add_argument("--seconds", type=float, default=100.0, help="time for rows without a target")
     parser.add_argument("--json", type=Path, help="also append the JSON line to this file")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
     parser.add_argument("--tiny", action="store_true", help="small sizes, to try the script; on a CPU too")
     args = parser.parse_args()
     if not CUDA and not args.tiny:
@@ -521,27 +522,28 @@ def main() -> None:
     if args.tiny:
         print("tiny sizes: these figures mean nothing", flush=True)
     measure(args)
-    judged = bars()
+    compared = targets()
     print()
-    for bar in judged:
-        limit = f"at least {bar['at_least']:,.10g}" if "at_least" in bar else f"below {bar['below']:g}"
-        found = "not measured" if bar["value"] is None else f"{bar['value']:,.4g}"
-        if bar["value"] is not None and bar["value"] >= 1000:
-            found = f"{bar['value']:,.0f}"
-        print(f"- {'met' if bar['met'] else 'missed'}: {bar['bar']}: {found} ({limit})")
+    for target in compared:
+        limit = f"at least {target['at_least']:,.10g}" if "at_least" in target else f"below {target['below']:g}"
+        found = "not measured" if target["value"] is None else f"{target['value']:,.4g}"
+        if target["value"] is not None and target["value"] >= 1000:
+            found = f"{target['value']:,.0f}"
+        print(f"- {'met' if target['met'] else 'missed'}: {target['target']}: {found} ({limit})")
     about = {"device": device, "torch": torch.__version__, "clusters": args.clusters, "tiny": args.tiny}
-    line = {"benchmark": "matcher_gpu", **about, "tokens": "random", "seconds": elapsed(), "rows": rows, "bars": judged}
+    line = {"benchmark": "matcher_gpu", **about, "tokens": "random", "seconds": elapsed()}
+    line |= {"rows": rows, "targets": compared}
     text = json.dumps(rounded(line), ensure_ascii=False)
     print(f"\n{text}", flush=True)
     if args.json:
         with args.json.open("a", encoding="utf-8") as file:
             file.write(text + "\n")
     sys.stdout.flush()
-    sys.exit(1 if args.check and not all(bar["met"] for bar in judged) else 0)
+    sys.exit(1 if args.check and not all(target["met"] for target in compared) else 0)
 
 
 def rounded(value: Any) -> Any:
-    """Five digits of every number."""
+    """All numbers rounded to five digits."""
     if isinstance(value, float):
         return float(f"{value:.5g}")
     if isinstance(value, dict):

@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""The paper's Table 1 on today's card: GPU memory of training a 24-layer encoder with heads of different sizes.
+"""Measures the paper's Table 1: GPU memory of training a 24-layer encoder with heads of different sizes.
 
     python benchmarks/memory_table.py [--batch 1] [--tiny] [--json FILE]
 
-A 24-layer × 1024 BERT with random weights (the paper: XLNet-large) reads one text of 128 tokens, in fp32, both as in
-the paper. Two heads as anyone would write them, with torch.optim.AdamW: two classes, and one output for each of a
-million labels. Then labelwise's own network and weights: labels reach the GPU only as clusters, so that its memory is
-the same for a thousand labels and a million. The last rows are in bf16 with 32-bit masters and packed texts, which is
-what labelwise trains in by default; steps are not captured here, and a captured one keeps a little more.
+A 24-layer × 1024 BERT with random weights (the paper: XLNet-large) reads one text of 128 tokens in fp32, as in the
+paper. Two heads are written in the plain way, with torch.optim.AdamW: two classes, and one output for each of a million
+labels. The other rows are the network and the optimizer of labelwise: labels reach the GPU only as clusters, so that
+memory is the same for a thousand labels and for a million. The last rows are in bf16 with 32-bit master weights and
+packed texts, which is the default of labelwise. Steps are not captured as CUDA graphs here; a captured step needs a
+little more memory.
 
-Columns are torch.cuda.memory_allocated in MiB after each stage, and the highest of all stages, less what lay there
-before (workspaces of the libraries); the paper's figures also hold the CUDA context and what the allocator keeps.
-labelwise lays out gradients before the first forward pass, and keeps a corpus on the device: its tokens, clusters and
-the linear term's scores, 1,024 documents here. What does not fit is said in the table. --tiny tries the script with
-small sizes, on a CPU too, without figures of memory.
+Columns are torch.cuda.memory_allocated in MiB after each stage, and the peak of all stages, minus the memory that was
+allocated before (workspaces of the libraries). The paper's figures include the CUDA context and the allocator's cache.
+labelwise allocates gradients before the first forward pass, and keeps a corpus on the device: tokens, clusters and the
+scores of the linear term, for 1,024 documents here. The table says what does not fit. --tiny runs the script with small
+sizes, on a CPU too, without figures of memory.
 """
 
 import argparse
@@ -55,7 +56,7 @@ Mark = Callable[[str], None]
 
 
 class Words:
-    """As much of a tokenizer as an encoder asks for: texts here are random tokens."""
+    """The part of a tokenizer that an encoder uses; texts are random tokens here."""
 
     pad_token_id, cls_token_id, padding_side = 0, 101, "right"
 
@@ -65,7 +66,7 @@ class Words:
 
 
 def measure(work: Callable[[Mark, dict[str, Any]], None]) -> dict[str, Any]:
-    """Run the stages of a case; gives its parameters and the memory after each stage."""
+    """Run the stages of a case; returns its parameters and the memory after each stage."""
     row: dict[str, Any] = {"allocated_mib": {}, "peak_mib": {}, "before_mib": 0.0}
     gc.collect()
     begun = time.perf_counter()
@@ -99,11 +100,11 @@ def count(row: dict[str, Any], encoder: nn.Module, head: nn.Module) -> None:
     row["head_params"] = sum(p.numel() for p in head.parameters())
 
 
-# ---------------------------------------------------------------------- the two ways
+# ---------------------------------------------------------------------- the networks
 
 
 def flat(bert: nn.Module, n_outputs: int, batch: int, mark: Mark, row: dict[str, Any]) -> None:
-    """One output for each label, as anyone would write it."""
+    """A plain network with one output for each label."""
     model = copy.deepcopy(bert).to(DEVICE).train()
     head = nn.Linear(model.config.hidden_size, n_outputs, device=DEVICE)
     count(row, model, head)
@@ -134,7 +135,7 @@ def ours(
     mark: Mark,
     row: dict[str, Any],
 ) -> None:
-    """The parts that labelwise trains with; forward and backward apart, which Step has in one piece."""
+    """The network of labelwise; forward and backward passes are separate here, and one function in TrainStep."""
     config = MatcherConfig(batch_size=batch, precision=precision)
     model = copy.deepcopy(bert)
     encoder = Encoder(EncoderConfig(), model, Words(), "mean").to(DEVICE)
@@ -191,7 +192,7 @@ def texts(n_docs: int, vocabulary: int) -> TokenStore:
 
 
 def show(name: str, row: dict[str, Any]) -> None:
-    """A line of the table; a stage that was not reached says why."""
+    """Print a line of the table, with the reason for a stage that was not reached."""
     cells = ["-" if key not in row else f"{row[key] / 1e6:,.3f}" for key in ("encoder_params", "head_params")]
     reached = STAGES.index(row["reached"]) + 1 if "reached" in row else 0
     for number, stage in enumerate(STAGES):
@@ -229,7 +230,7 @@ def main() -> None:
     torch.manual_seed(SEED)
     bert = BertModel(BertConfig(**settings), add_pooling_layer=False)
     small = BertModel(BertConfig(hidden_size=64, num_hidden_layers=1, num_attention_heads=2), add_pooling_layer=False)
-    for warm_up in (  # libraries take their workspaces before anything is counted
+    for warm_up in (  # libraries allocate their workspaces before memory is counted
         lambda mark, row: flat(small, 2, args.batch, mark, row),
         lambda mark, row: ours(small, 100, 8, "fp32", args.batch, 8, mark, row),
         lambda mark, row: ours(small, 100, 8, "bf16", args.batch, 8, mark, row),
@@ -240,7 +241,7 @@ def main() -> None:
     print(
         f"{device}, torch {torch.__version__}; {layers} × {width} BERT with random weights, "
         f"{args.batch} × {LENGTH} tokens; MiB allocated after each stage\n\n"
-        "| head | encoder, M parameters | head, M | load model | + forward | + backward | + optimiser step | peak | "
+        "| head | encoder, M parameters | head, M | load model | + forward | + backward | + optimizer step | peak | "
         "under 12 GB |\n|---|---:|---:|---:|---:|---:|---:|---:|---|",
         flush=True,
     )
@@ -267,7 +268,7 @@ def main() -> None:
     if len(peaks) == len(sweep):
         print(
             f"\nFrom {min(sweep):,} to {max(sweep):,} labels in {many:,} clusters the peak moves between "
-            f"{min(peaks):,.1f} and {max(peaks):,.1f} MiB. (Of the fewest labels most clusters are empty.)"
+            f"{min(peaks):,.1f} and {max(peaks):,.1f} MiB. (With the fewest labels most clusters are empty.)"
         )
     padded = [name for name, row in rows.items() if name.endswith("bf16") and not row.get("packed")]
     if padded:
@@ -285,7 +286,7 @@ def main() -> None:
 
 
 def rounded(value: Any) -> Any:
-    """One decimal of every number that has any."""
+    """All numbers rounded to one decimal."""
     if isinstance(value, dict):
         return {key: rounded(part) for key, part in value.items()}
     return round(value, 1) if isinstance(value, float) else value
