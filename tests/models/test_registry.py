@@ -82,6 +82,7 @@ def test_a_model_answers_for_itself(kind, fitted, shop):
     assert model.describe() == model.config.describe()
     assert (model.encoder is None) == (not model.config.encoders())
     assert (model.history is None) == (kind == "linear-tree")
+    assert model.encoder is next((one.encoder for one in model.members if one.encoder is not None), None)
     assert all(member.members == (member,) for member in model.members)
     scores = model.scores(model.reading(model.inputs(test)), 5)
     assert 0 <= scores.data.min() <= scores.data.max() <= 1

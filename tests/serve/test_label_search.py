@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from labelwise.serve.label_search import LabelSearch, encoder_of
+from labelwise.models.linear_tree import LinearTree
+from labelwise.serve.label_search import LabelSearch
 from tests.serve.conftest import JSON
 
 VECTORS = {"cat": [3, 0], "Kitten": [2, 0.5], "oak": [0, 1], "feline": [5, 1], "tree": [-1, 4]}
@@ -17,14 +18,16 @@ class Encoder:
         return np.array([VECTORS[text] for text in texts], np.float32)
 
 
-class Part:
-    def __init__(self, **parts):
-        vars(self).update(parts)
+class Labels:
+    """What a search reads of a model."""
+
+    def __init__(self, labels, encoder):
+        self.labels_, self.encoder = labels, encoder
 
 
 def test_the_nearest_come_first_and_labels_are_embedded_once():
     encoder = Encoder()
-    search = LabelSearch(Part(labels_=["oak", "cat", "Kitten"], matcher_=Part(encoder_=encoder)))
+    search = LabelSearch(Labels(["oak", "cat", "Kitten"], encoder))
     assert search.by_meaning
     # cosines with (5, 1): cat 0.981, Kitten 0.999, oak 0.196
     assert search.find("feline", "meaning") == ["Kitten", "cat", "oak"]
@@ -34,16 +37,12 @@ def test_the_nearest_come_first_and_labels_are_embedded_once():
     assert search.find("K", "substring") == ["Kitten", "oak"]
 
 
-def test_encoder_of_a_model():
-    encoder = Encoder()
-    assert encoder_of(Part(labels_=[])) is None
-    assert encoder_of(Part(matcher_=Part(encoder_=encoder))) is encoder
-    grouped = Part(matcher_=Part(joint=Part(encoder_=encoder)))
-    assert encoder_of(Part(members_=[Part(), grouped])) is encoder
+def test_a_model_without_an_encoder_has_no_search_by_meaning():
+    assert not LabelSearch(Labels(["oak", "cat"], None)).by_meaning
 
 
 def test_over_http(serve, folder, monkeypatch):
-    monkeypatch.setattr("labelwise.serve.label_search.encoder_of", lambda model: Lengths())
+    monkeypatch.setattr(LinearTree, "encoder", Lengths())
     client = serve({"shop": folder})
     answer = client("GET", "/v1/labels?q=mat&match=meaning&limit=5", headers=JSON).json()
     names = client("GET", "/v1/labels?limit=1000").json()["labels"]

@@ -147,7 +147,7 @@ class Demo(Command):
         config = load_preset("x-transformer", seed=self.seed, **settings)
         steps = FINE_TUNING["matcher"]["steps"]
         with clock.measure(f"train X-Transformer, {steps} steps of fine-tuning, probabilities included"):
-            model = XTransformer(config).fit(  # type: ignore[arg-type]  # the preset's kind
+            model = XTransformer(config).fit(
                 train.texts or [],
                 train.Y,
                 label_names=train.labels,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -57,7 +57,6 @@ class Explain(Command):
         if any("\ud800" <= letter <= "\udfff" for letter in text):  # bytes that the terminal could not decode
             raise DataError("the text is not valid in the encoding of the terminal; convert it first")
         model = load_model(self.model)
-        model.config = replace(model.config, threads=self.threads)
         if model.calibrator_ is None:
             show.remark("the model is not calibrated: its scores are no probabilities")
         documents = None
@@ -72,6 +71,7 @@ class Explain(Command):
             top_k=self.top_k,
             words=self.words,
             neighbours=documents,
+            threads=self.threads,
             on_event=show.on_event,
         )
         if self.json:

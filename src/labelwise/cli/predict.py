@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -68,7 +68,6 @@ class Predict(Command):
         if self.output is not None:
             format_of(self.output, SUFFIXES)
         model = load_model(self.model)
-        model.config = replace(model.config, threads=self.threads)
         if model.calibrator_ is None:
             if self.min_probability:
                 raise UsageError(
@@ -90,14 +89,15 @@ class Predict(Command):
         """Predictions of one batch after the other, with ids."""
         with Task(show.on_event, "predicting", unit="texts") as task:
             for ids, documents in self._batches(model, show):
-                yield model.predict(documents, self.top_k, min_probability=self.min_probability, ids=ids)
+                options: dict[str, Any] = {"min_probability": self.min_probability, "threads": self.threads}
+                yield model.predict(documents, self.top_k, ids=ids, **options)
                 task.advance(len(ids))
 
     def _batches(self, model: Model, show: Show) -> Iterator[tuple[list[str], list[str] | Csr]]:
         """Ids and documents; lines of text are numbered from 0."""
         standard_input = str(self.texts) == "-"
         if standard_input or (self.format is None and self._is_text(model)):
-            if model.tfidf_ is None:
+            if not model.reads_texts:
                 raise UsageError(
                     f"{self.model} was trained on features and cannot read texts; give data with features, "
                     "in the format it was trained on"
@@ -125,7 +125,7 @@ class Predict(Command):
         """Whether the file holds a text on each line: a .txt file may also hold features."""
         if not plain_name(self.texts).endswith(".txt") or self.texts.is_dir():
             return False
-        return model.tfidf_ is not None or (self.texts.is_file() and guess_format(self.texts, self.read) is None)
+        return model.reads_texts or (self.texts.is_file() and guess_format(self.texts, self.read) is None)
 
     def _lines(self) -> Iterator[str]:
         if not self.texts.is_file():

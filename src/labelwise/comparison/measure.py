@@ -15,10 +15,10 @@ import numpy as np
 from labelwise import storage
 from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System
-from labelwise.config import LinearTreeConfig, XTransformerConfig
 from labelwise.errors import StorageError
 from labelwise.models.holdout import read_documents
 from labelwise.models.linear_tree import LinearTree
+from labelwise.models.registry import model_class
 from labelwise.predictions import Predictions
 from labelwise.types import Csr, OnEvent
 
@@ -176,10 +176,9 @@ def folder_mb(folder: Path) -> float:
 
 def _warm_up(system: System, splits: Splits) -> None:
     """Have numba's kernels loaded, or compiled, and torch imported before time is taken."""
-    config = system.config
-    if any(isinstance(one.config, XTransformerConfig) for one in system.trained()):
-        import labelwise.models.xtransformer  # noqa: F401
-    config = replace(config, n_trees=1) if isinstance(config, LinearTreeConfig) else LinearTreeConfig()
+    config = system.config.warm_up()
+    for one in system.trained():
+        model_class(one.config.kind)
     few = splits.train.take(np.arange(min(_TO_WARM_UP, len(splits.train))))
     used = np.unique(few.Y.indices)
     if len(used):

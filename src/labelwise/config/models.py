@@ -84,6 +84,15 @@ class XTransformerConfig(Settings):
         """The encoders that read the texts."""
         return (self.encoder,)
 
+    def fine_tuning(self) -> MatcherConfig | None:
+        """How the encoder is fine-tuned; None where it stays as it was pretrained."""
+        return self.matcher if self.fine_tune else None
+
+    def label_trainings(self) -> int:
+        """How often one `fit` trains the models of the labels, roughly: for each weight of the embedding that is tried,
+        and once more with the held-out documents."""
+        return 2 if self.dense_weight is not None or (self.fine_tune and self.matcher.learn_labels) else 4
+
     def warm_up(self) -> LinearTreeConfig:
         """The settings of a small linear model whose training loads the kernels that this model needs."""
         return LinearTreeConfig()
@@ -145,6 +154,14 @@ class LinearTreeConfig(Settings):
     def encoders(self) -> tuple[EncoderConfig, ...]:
         """The encoders that read the texts: none."""
         return ()
+
+    def fine_tuning(self) -> MatcherConfig | None:
+        """How the encoder is fine-tuned: there is none."""
+        return None
+
+    def label_trainings(self) -> int:
+        """How often one `fit` trains the models of the labels: each tree with and without the held-out documents."""
+        return 2 * self.n_trees
 
     def warm_up(self) -> LinearTreeConfig:
         """The settings of a small linear model whose training loads the kernels that this model needs."""

@@ -70,8 +70,7 @@ DEFAULT_TRANSFORM: ScoreTransform = "l3-hinge"
 """The paper's choice."""
 
 
-def bounded(scores: Csr, transform: ScoreTransform | None) -> Csr:
-    """Scores between 0 and 1: by the logistic function where the transform gives scores without bounds."""
-    free = transform is not None and not TRANSFORMS[transform].bounded
-    data = 1 / (1 + np.exp(-scores.data.astype(np.float64))) if free else np.clip(scores.data, 0, 1)
+def bounded(scores: Csr, *, logistic: bool) -> Csr:
+    """Scores between 0 and 1: by the logistic function, for scores without bounds; others are cut off at 0 and 1."""
+    data = 1 / (1 + np.exp(-scores.data.astype(np.float64))) if logistic else np.clip(scores.data, 0, 1)
     return Csr((data, scores.indices, scores.indptr), shape=scores.shape)

@@ -9,7 +9,7 @@ from labelwise.explanations.positions import term_places
 from labelwise.explanations.result import EmbeddingShare, Span, Word
 from labelwise.features.tfidf import Tfidf
 from labelwise.models.prediction_cache import PredictionCache
-from labelwise.types import Csr, Floats, OnEvent
+from labelwise.types import Csr, Floats
 
 if TYPE_CHECKING:
     from labelwise.explanations.integrated_gradients import TokenReader
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 class ExplainContext:
     """One text, read by any number of models."""
 
-    def __init__(self, text: str, *, threads: int | None = None, on_event: OnEvent | None = None) -> None:
-        self.text = text
-        self.reading = PredictionCache([text], threads=threads, on_event=on_event)
+    def __init__(self, text: str, reading: PredictionCache | None = None) -> None:
+        self.text, self.reading = text, reading or PredictionCache([text])
         self._made: dict[tuple[str, int], Any] = {}
 
     def match(self, model: XTransformer) -> tuple[Floats, Csr]:

@@ -25,6 +25,7 @@ def explain(
     top_k: int = 3,
     words: int = 10,
     neighbours: Dataset | Neighbours | None = None,
+    threads: int | None = None,
     on_event: OnEvent | None = None,
 ) -> list[Explanation]:
     """Why a text has a label: its words, the path through the tree, and documents like it.
@@ -44,13 +45,15 @@ def explain(
     neighbours
         Documents to show those of that are like the text and have the label. Prepare them once, by `Neighbours.of`,
         to ask more than once.
+    threads
+        Threads to use; as the model's configuration says if not given.
     """
     if not isinstance(text, str):
         raise UsageError(f"text is a {type(text).__name__}, not a string; explain one text at a time")
     if top_k < 1 or words < 1:
         raise UsageError(f"top_k is {top_k} and words is {words}; both must be at least 1")
     check_fitted(model, "labels_")
-    if model.tfidf_ is None:
+    if not model.reads_texts:
         raise UsageError(
             "this model was fitted on features, not on texts, so there are no words to explain its labels by; "
             "train one on the texts"
@@ -58,8 +61,8 @@ def explain(
     names = [label] if isinstance(label, str) else label
     wanted = None if names is None else [_column(model, name) for name in names]
     if isinstance(neighbours, Dataset):
-        neighbours = Neighbours.of(model, neighbours, on_event=on_event)
-    question = ExplainContext(text, threads=model.config.threads)
+        neighbours = Neighbours.of(model, neighbours, threads=threads, on_event=on_event)
+    question = ExplainContext(text, model.reading([text], threads=threads))
     if wanted is None:
         scores = model.scores(question.reading, top_k)
         wanted = scores.indices[rank_best(scores, top_k)[1]].tolist()

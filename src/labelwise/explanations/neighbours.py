@@ -18,7 +18,6 @@ from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.explanations.context import ExplainContext
 from labelwise.explanations.result import Neighbour
 from labelwise.features.normalize import unit_rows
-from labelwise.models.prediction_cache import PredictionCache
 from labelwise.types import Csr, OnEvent
 
 if TYPE_CHECKING:
@@ -48,14 +47,14 @@ class Neighbours:
     ids: list[str] | None = None
 
     @classmethod
-    def of(cls, model: Model, dataset: Dataset, *, on_event: OnEvent | None = None) -> Self:
+    def of(cls, model: Model, dataset: Dataset, *, threads: int | None = None, on_event: OnEvent | None = None) -> Self:
         """Read documents as a model does: by its embedding where it has an encoder, by tf-idf otherwise.
 
         Of an ensemble the first member with an encoder reads.
         """
         if dataset.texts is None:
             raise DataError("similar documents are shown by their texts, but the data have only features")
-        reading = PredictionCache(dataset.texts, threads=model.config.threads, on_event=on_event)
+        reading = model.reading(dataset.texts, threads=threads, on_event=on_event)
         reader = _reader(model)
         if reader.kind == "x-transformer":
             any_model: Any = reader

@@ -55,7 +55,7 @@ class Examples:
         data : documents over the model's labels, the new ones and perhaps others
         """
         n_old, n_new = len(model.labels_), len(labels)
-        reads_texts = model.tfidf_ is not None
+        reads_texts = model.reads_texts
         given = [text for one in labels for text in one.examples]
         if given and not reads_texts:
             raise UsageError(

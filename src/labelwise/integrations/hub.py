@@ -137,7 +137,7 @@ def push_to_hub(
 
 def card_head(model: Model, repo: str | None = None) -> str:
     """The front matter of a card: library, tags, and what was measured."""
-    texts = model.tfidf_ is not None
+    texts = model.reads_texts
     tags = ["labelwise", "multi-label", "extreme-multi-label-classification", model.kind]
     lines = ["---", "library_name: labelwise"]
     if texts:
@@ -173,8 +173,7 @@ def card_head(model: Model, repo: str | None = None) -> str:
 
 def _forget_paths(model: Model, folder: Path) -> None:
     """Name encoders that lay in a folder by its last part alone: where it was on this machine is nobody's business."""
-    configs = getattr(model.config, "members", (model.config,))
-    names = {config.encoder.name for config in configs if hasattr(config, "encoder")}
+    names = {encoder.name for encoder in model.config.encoders()}
     paths = {name: Path(name).name for name in names if Path(name).is_absolute() or name.startswith((".", "~"))}
     if not paths:
         return

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from labelwise import storage
-from labelwise.errors import StorageError, UsageError, need
+from labelwise.errors import UsageError, need
 from labelwise.events import Task
 from labelwise.features.encoder_folder import DESCRIPTION, checksum, is_exported
 from labelwise.integrations.quantized_export import pack_ranker, ranker_folders
+from labelwise.models.registry import known_kind
 from labelwise.rank.quantized import Bits
 from labelwise.types import OnEvent
 
@@ -49,11 +50,9 @@ def export_model(
         Replace what lies at the destination.
     """
     source, destination = Path(source), Path(destination)
-    kind = storage.read_description(source).get("kind")
+    kind = known_kind(storage.read_description(source).get("kind"), source)
     places = sorted(file.parent for file in source.rglob(DESCRIPTION))
     linear = [] if ranker is None else ranker_folders(source)
-    if kind not in ("linear-tree", "x-transformer", "ensemble"):
-        raise StorageError(f"{source} holds a {kind}, no model; give a folder that was written by labelwise train")
     if not places and not linear:
         raise UsageError(
             f"{source} holds a {kind} without an encoder, so there is nothing to export; use it as it is, or have its "

@@ -168,7 +168,7 @@ def scored(model: Model, texts: Sequence[str], top_k: int) -> Csr:
     """(n_docs, n_labels) the best labels of each text with probabilities, or with scores brought between 0 and 1."""
     found = model.predict(list(texts), top_k=top_k).matrix
     if model.calibrator_ is None:
-        found = bounded(found, model.score_transform)
+        found = bounded(found, logistic=not model.bounded_scores)
     blank = np.array([not text.strip() for text in texts], np.bool_)
     data = np.where(np.repeat(blank, np.diff(found.indptr)), 0, found.data)
     return Csr((data.astype(np.float32), found.indices, found.indptr), shape=found.shape)

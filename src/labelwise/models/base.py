@@ -12,7 +12,6 @@ from labelwise import storage
 from labelwise.config import TfidfConfig
 from labelwise.config.flat import signature
 from labelwise.config.presets import model_config
-from labelwise.config.score_transform import ScoreTransform
 from labelwise.data import Dataset
 from labelwise.data.label_names import label_list
 from labelwise.errors import StorageError, UsageError
@@ -166,11 +165,6 @@ class Model(ABC):
     def _readable(self, texts_or_X: Any) -> Any:
         """What is given to a fitted model, checked."""
         return texts_or_X
-
-    @property
-    def score_transform(self) -> ScoreTransform | None:
-        """How the scores along a path became one; None where a model combines those of others."""
-        return None
 
     @abstractmethod
     def scores(self, reading: PredictionCache, top_k: int) -> Csr:

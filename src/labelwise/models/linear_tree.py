@@ -11,7 +11,8 @@ from typing import Any, Self
 import scipy.sparse as sp
 
 from labelwise import storage
-from labelwise.config import LinearTreeConfig, ScoreTransform
+from labelwise.config import LinearTreeConfig
+from labelwise.config.score_transform import TRANSFORMS
 from labelwise.data import Dataset
 from labelwise.data.frames import plain_documents
 from labelwise.data.targets import canonical, targets
@@ -138,7 +139,7 @@ class LinearTree(Model):
     @property
     def bounded_scores(self) -> bool:
         """Whether scores lie between 0 and 1: all do but those of the labels' models alone."""
-        return self.config.score_transform != "ranker-only"
+        return TRANSFORMS[self.config.score_transform].bounded
 
     def inputs(self, dataset: Dataset) -> list[str] | Csr:
         """What the model reads of a data set: the texts, or the features if it was fitted on those."""
@@ -147,11 +148,6 @@ class LinearTree(Model):
             kinds = ("texts", "features") if self.tfidf_ is not None else ("features", "texts")
             raise DataError("the model was fitted on {}, but the data have only {}".format(*kinds))
         return found
-
-    @property
-    def score_transform(self) -> ScoreTransform:
-        """How the scores along a path become one."""
-        return self.config.score_transform
 
     def scores(self, reading: PredictionCache, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each document with the model's own scores."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from labelwise import storage
-from labelwise.config import ScoreTransform, XTransformerConfig
+from labelwise.config import XTransformerConfig
+from labelwise.config.score_transform import TRANSFORMS
 from labelwise.data import Dataset
 from labelwise.errors import DataError
 from labelwise.features.encoder_folder import is_exported, load_encoder
@@ -163,7 +164,7 @@ class XTransformer(Model):
     @property
     def bounded_scores(self) -> bool:
         """Whether scores lie between 0 and 1: all do but those of the labels' models alone."""
-        return self.ranker_.score_transform != "ranker-only"
+        return TRANSFORMS[self.ranker_.score_transform].bounded
 
     def inputs(self, dataset: Dataset) -> list[str]:
         """What the model reads of a data set: its texts."""
@@ -174,11 +175,6 @@ class XTransformer(Model):
     def _readable(self, texts_or_X: Any) -> list[str]:
         check_fitted(self, "ranker_")
         return check_texts(texts_or_X)
-
-    @property
-    def score_transform(self) -> ScoreTransform:
-        """How the scores of cluster and label become one: as configured, or as held-out documents have chosen."""
-        return self.ranker_.score_transform
 
     def scores(self, reading: PredictionCache, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each text with the model's own scores."""

@@ -251,8 +251,8 @@ def _megabytes(n_bytes: int | None) -> str:
 
 def history_of(model: Model | None, record: Record) -> tuple[list[dict[str, Any]], list[str], int | None]:
     """The training curve, why training began anew, and the step whose weights were kept."""
-    for member in members_of(model):
-        history = getattr(getattr(member, "matcher_", None), "history_", None)
+    for member in () if model is None else model.members:
+        history = member.history
         if history is not None and history.curve:
             judged = any("recall" in point for point in history.curve)
             return history.curve, history.restarts, history.best_step if judged else None
@@ -261,11 +261,3 @@ def history_of(model: Model | None, record: Record) -> tuple[list[dict[str, Any]
     measured = [point for point in curve if "recall" in point]
     best = max(measured, key=lambda point: point["recall"])["step"] if measured else None
     return curve, restarts, best
-
-
-def members_of(model: Model | None) -> list[Any]:
-    """The model itself, or the models that an ensemble is made of."""
-    if model is None:
-        return []
-    members = getattr(model, "members_", None) or getattr(model, "models_", None)
-    return list(members) if members else [model]

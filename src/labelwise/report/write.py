@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from labelwise.report.findings import Findings, examine
 from labelwise.report.html import Html, join, tag
 from labelwise.report.quality import calibration_part, examples_part, frequency_part, labels_part, metrics_part
 from labelwise.report.record import Record, read_records
-from labelwise.report.sections import data_part, history_of, members_of, model_part, time_part, training_part, tree_part
+from labelwise.report.sections import data_part, history_of, model_part, time_part, training_part, tree_part
 from labelwise.storage import atomic_file
 from labelwise.types import Csr, OnEvent
 
@@ -128,7 +127,7 @@ def _page(
         "labels": labels_part(findings, absent),
         "examples": examples_part(findings, absent),
         "tree": tree_part(picture, remarks),
-        "training": training_part(curve, restarts, best_step, _no_curve(model), len(members_of(model))),
+        "training": training_part(curve, restarts, best_step, _no_curve(model), len(model.members) if model else 1),
         "data": data_part(splits, generated, no_data),
         "time": time_part(record),
     }
@@ -170,7 +169,7 @@ def _absent(model: Model | None, splits: Mapping[str, Dataset] | None, split: st
 def _no_curve(model: Model | None) -> str:
     if model is None:
         return "Nothing was fine-tuned in this run, so there is no curve."
-    if all(hasattr(member, "matcher_") for member in members_of(model)):
+    if all(member.encoder is not None for member in model.members):
         return "The encoder was used as it was pretrained: nothing was fine-tuned, so there is no curve."
     return "A linear model is solved, not trained step by step: there is no curve."
 
@@ -181,11 +180,10 @@ def _tree(
     """The tree with its words, and what has to be said about it."""
     if model is None:
         return None, [no_model]
-    members, remarks = members_of(model), []
-    first: Any = members[0]
-    trees = [part.tree for part in first.trees_] if hasattr(first, "trees_") else [first.tree_]
-    if len(members) > 1:
-        remarks.append(f"The tree of the first of {len(members)} models.")
+    remarks = []
+    first, trees = model.members[0], model.members[0].trees
+    if len(model.members) > 1:
+        remarks.append(f"The tree of the first of {len(model.members)} models.")
     if len(trees) > 1:
         remarks.append(f"The first of {len(trees)} trees, which differ by chance.")
     if trees[0].depth == 1:

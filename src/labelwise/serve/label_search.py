@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ class LabelSearch:
         pairs = sorted((name.casefold(), name) for name in model.labels_)
         self._folded = [folded for folded, _ in pairs]
         self._names = [name for _, name in pairs]
-        self._encoder = encoder_of(model)
+        self._encoder = model.encoder
         self._vectors: npt.NDArray[np.float32] | None = None
         self._lock = threading.Lock()
 
@@ -61,13 +61,3 @@ class LabelSearch:
         vectors: npt.NDArray[np.float32] = np.array(self._encoder.embed(texts), np.float32)
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         return vectors
-
-
-def encoder_of(model: Model) -> Any:
-    """The encoder of a model, or of the first member that has one; None for linear models."""
-    for part in [model, *getattr(model, "members_", ())]:
-        matcher = getattr(part, "matcher_", None)
-        encoder = getattr(getattr(matcher, "joint", matcher), "encoder_", None)
-        if encoder is not None:
-            return encoder
-    return None

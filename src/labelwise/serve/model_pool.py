@@ -49,13 +49,12 @@ def load_version(folder: Path, *, threads: int = 1) -> ModelVersion:
     """Load a model folder and predict once, so that nothing is compiled when the first request comes."""
     signature = _signature(folder)
     model = load_model(folder)
-    if model.tfidf_ is None:
+    if not model.reads_texts:
         raise UsageError(
             f"{folder} was trained on features and cannot read texts; give a model that was trained on texts"
         )
-    model.config = replace(model.config, threads=threads)
     for texts in _WARM_UP:
-        list(model.predict(texts, top_k=10))
+        list(model.predict(texts, top_k=10, threads=threads))
     if _signature(folder) != signature:
         raise StorageError(f"{folder} changed while it was read; wait until it is written")
     card = folder / "README.md"
@@ -95,11 +94,12 @@ class ServedModel:
     def _predict(self, texts: list[str], kind: RequestKind) -> tuple[str, Sequence[Any]]:
         """Predict a batch, in the model's thread. A batch keeps the version that it began with."""
         current, (top_k, explained) = self.current, kind
-        rows = list(current.model.predict(texts, top_k=top_k))
+        rows = list(current.model.predict(texts, top_k=top_k, threads=self.threads))
         if not explained:
             return current.short_id, [(row, None) for row in rows]
         explain = explainer()
-        explanations = [[one.to_dict() for one in explain(current.model, text, top_k=explained)] for text in texts]
+        options = {"top_k": explained, "threads": self.threads}
+        explanations = [[one.to_dict() for one in explain(current.model, text, **options)] for text in texts]
         return current.short_id, list(zip(rows, explanations, strict=True))
 
     def queue(self, explained: bool) -> Batcher:

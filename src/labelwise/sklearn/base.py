@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -24,7 +24,6 @@ from labelwise.config.score_transform import bounded
 from labelwise.data.frames import plain_documents
 from labelwise.errors import UsageError
 from labelwise.models.base import Model, load_model
-from labelwise.models.prediction_cache import PredictionCache
 from labelwise.sklearn.answers import chosen_labels, filled, formed, shares
 from labelwise.sklearn.classes import Targets, encoded, holds_lists, targets_of
 from labelwise.types import Csr
@@ -85,9 +84,14 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             whole = isinstance(self.random_state, int | np.integer)
             drawn = self.random_state if whole else check_random_state(self.random_state).randint(1 << 31)
             values["seed"] = int(drawn)
-        if self.n_jobs is not None and self.n_jobs > 0:
-            values["threads"] = int(self.n_jobs)
+        if self._threads is not None:
+            values["threads"] = self._threads
         return values
+
+    @property
+    def _threads(self) -> int | None:
+        """The number of threads that `n_jobs` asks for; None for all cores, or as the preset says."""
+        return int(self.n_jobs) if self.n_jobs is not None and self.n_jobs > 0 else None
 
     def _config(self) -> Any:
         """The preset's settings with the parameters on top."""
@@ -109,12 +113,12 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _documents(self, X: Any, *, reset: bool) -> Any:
         """Texts as a list, features as a sparse matrix."""
         if _holds_texts(X):
-            if not reset and self.model_.tfidf_ is None:
+            if not reset and not self.model_.reads_texts:
                 raise UsageError(f"this {type(self).__name__} was fitted on features; give those, not texts")
             return list(plain_documents(X))
         if self._texts_only:
             raise UsageError(f"{type(self).__name__} reads texts: give a list of strings, not features")
-        if not reset and self.model_.tfidf_ is not None:
+        if not reset and self.model_.reads_texts:
             raise UsageError(f"this {type(self).__name__} was fitted on texts; give those, not features")
         return sp.csr_array(validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset))
 
@@ -171,7 +175,7 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> Csr:
         check_is_fitted(self, "model_")
         documents = self._documents(X, reset=False)
-        reading = PredictionCache(documents, threads=self.model_.config.threads, on_event=self.on_event)
+        reading = self.model_.reading(documents, threads=self._threads, on_event=self.on_event)
         return self.model_.scores(reading, max(self.candidates, self.top_k or 1))
 
     def _probabilities(self, scores: Csr) -> Csr:
@@ -180,7 +184,7 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._bounded(scores)
 
     def _bounded(self, scores: Csr) -> Csr:
-        return bounded(scores, self.model_.score_transform)
+        return bounded(scores, logistic=not self.model_.bounded_scores)
 
     def _sparse(self) -> bool:
         return self._y_sparse if self.sparse_output == "auto" else bool(self.sparse_output)
@@ -218,7 +222,6 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.model_ = load_model(place)
         # Weights are mapped from the files, which therefore stay as long as the model does.
         weakref.finalize(self.model_, shutil.rmtree, place, ignore_errors=True)
-        self.model_.config = replace(self.model_.config, threads=self._settings().get("threads"))
 
 
 SparseOutput = bool | Literal["auto"]

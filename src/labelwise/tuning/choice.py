@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labelwise.config import XTransformerConfig
-from labelwise.config.presets import Config, load_preset
+from labelwise.config.presets import Config, load_preset, model_config
 from labelwise.data import Dataset
 from labelwise.errors import LabelwiseError
 from labelwise.tuning.estimate import (
@@ -144,13 +144,12 @@ def _transformer(
 
     def config_of(batch_size: int) -> XTransformerConfig:
         matcher = {"batch_size": batch_size, "epochs": epochs, "linear_term": linear_term, "device": device}
-        config = load_preset("x-transformer", **shape, index={"n_clusters": n_clusters}, matcher=matcher)
-        assert isinstance(config, XTransformerConfig)
-        return config
+        settings = {**shape, "index": {"n_clusters": n_clusters}, "matcher": matcher}
+        return model_config(XTransformerConfig, "x-transformer", settings)
 
     while (
         batch_size > 16
-        and training_memory(sizes, size, length, config_of(batch_size), n_clusters) > 0.7 * machine.gpu_memory
+        and training_memory(sizes, size, length, config_of(batch_size).matcher, n_clusters) > 0.7 * machine.gpu_memory
     ):
         batch_size //= 2
     config = config_of(batch_size)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from labelwise.config import LinearTreeConfig, XTransformerConfig
+from labelwise.config import MatcherConfig
 from labelwise.config.presets import Config
 from labelwise.data import Dataset
 from labelwise.tuning.sizes import EncoderSize, Machine, Sizes
@@ -51,16 +51,16 @@ def estimate(config: Config, train: Dataset | Sizes, machine: Machine) -> Estima
     pairs = sizes.n_pairs * (5e-6 + 1.2e-7 * n_values / max(1, sizes.n_docs))
     memory = 1.5e8 + 1.5 * (sizes.characters + 80 * sizes.n_docs + 16 * n_values + 600 * sizes.n_labels)
     core_seconds = 2 * sizes.characters / 1e8
-    if isinstance(config, LinearTreeConfig):
-        # Twice: once without a tenth of the documents, to see what scores mean.
-        return Estimate(seconds=5 + (core_seconds + 2 * config.n_trees * pairs) / machine.cores, memory=memory)
-    size = EncoderSize.of(config.encoder.name)
-    length = min(config.encoder.max_length, size.max_length)
+    trainings = config.label_trainings()
+    if not config.encoders():
+        return Estimate(seconds=5 + (core_seconds + trainings * pairs) / machine.cores, memory=memory)
+    (encoder,), matcher = config.encoders(), config.fine_tuning()
+    size = EncoderSize.of(encoder.name)
+    length = min(encoder.max_length, size.max_length)
     tokens, n_clusters = sizes.tokens(length), config.index.n_clusters or clusters(sizes.n_labels)
-    passes = (2 if config.fine_tune else 1) * 1.0
+    passes = 1.0 if matcher is None else 2.0
     seen = 0.0
-    if config.fine_tune:
-        matcher = config.matcher
+    if matcher is not None:
         per_step = matcher.batch_size / max(1, sizes.n_docs)
         seen = tokens * (matcher.steps * per_step if matcher.steps else matcher.epochs)
         if matcher.negatives_from == "out-of-fold":
@@ -68,23 +68,21 @@ def estimate(config: Config, train: Dataset | Sizes, machine: Machine) -> Estima
     seconds, gpu_memory = encoder_seconds(passes * tokens + 3 * seen, size, machine), 0.0
     if machine.gpu is not None:
         seconds += 20
-        if config.fine_tune:
-            outputs = n_clusters + (sizes.n_labels if config.matcher.learn_labels else 0)
-            gpu_memory = training_memory(sizes, size, length, config, outputs)
-    if config.fine_tune and config.matcher.learn_labels:  # the ranker reads tf-idf alone
-        core_seconds += 2 * 2 * pairs
-    else:  # one training for each weight of the embedding that is tried, and one more
-        trainings = 4 if config.dense_weight is None else 2
-        core_seconds += trainings * (2 * pairs + sizes.n_pairs * 6e-5 * size.hidden / 384)
+        if matcher is not None:
+            outputs = n_clusters + (sizes.n_labels if matcher.learn_labels else 0)
+            gpu_memory = training_memory(sizes, size, length, matcher, outputs)
+    core_seconds += trainings * 2 * pairs
+    if matcher is None or not matcher.learn_labels:  # the ranker reads embeddings beside tf-idf
+        core_seconds += trainings * sizes.n_pairs * 6e-5 * size.hidden / 384
     memory += 3 * 4 * sizes.n_docs * size.hidden + 8 * tokens + 5e8
-    if config.fine_tune and config.matcher.linear_term:
+    if matcher is not None and matcher.linear_term:
         memory += 2.0 * sizes.n_docs * n_clusters
     return Estimate(seconds=10 + seconds + core_seconds / machine.cores, memory=memory, gpu_memory=gpu_memory)
 
 
 def describe_plan(preset: str, config: Config, sizes: Sizes, machine: Machine) -> Sequence[str]:
     """What is about to be trained, for any preset."""
-    where = f"on {machine.gpu}" if machine.gpu and isinstance(config, XTransformerConfig) else f"on {cores(machine)}"
+    where = f"on {machine.gpu}" if machine.gpu and config.encoders() else f"on {cores(machine)}"
     head = f"{preset} {where}: {sizes.n_docs:,} documents, {sizes.n_labels:,} labels"
     return [head, *estimate(config, sizes, machine).lines(machine)]
 
@@ -104,13 +102,13 @@ def encoder_seconds(tokens: float, size: EncoderSize, machine: Machine) -> float
     return tokens * size.parameters / MINILM_PARAMETERS / (CORE_TOKENS * machine.cores)
 
 
-def training_memory(sizes: Sizes, size: EncoderSize, length: int, config: XTransformerConfig, n_clusters: int) -> float:
+def training_memory(sizes: Sizes, size: EncoderSize, length: int, matcher: MatcherConfig, n_clusters: int) -> float:
     """Weights with what the optimiser keeps, activations of a batch, and what lies on the GPU of the documents."""
     tokens = sizes.tokens(length)
     weights = 20 * (size.parameters + size.hidden * (size.words + n_clusters))
-    batch = config.matcher.micro_batch or config.matcher.batch_size
+    batch = matcher.micro_batch or matcher.batch_size
     activations = batch * (length * size.layers * size.hidden * 40 + 12 * n_clusters)
-    term = 2.0 * sizes.n_docs * n_clusters if config.matcher.linear_term else 0.0
+    term = 2.0 * sizes.n_docs * n_clusters if matcher.linear_term else 0.0
     return 5e8 + weights + activations + 4 * tokens + term
 
 
