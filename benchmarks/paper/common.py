@@ -124,7 +124,7 @@ class Bench(ExitStack):
         self._done: list[dict[str, Any]] = []
         self.rules = EvalSettings(ks=ks, bootstrap=options.bootstrap)
         self.path = Path(options.data if data is None else data)
-        self.splits = Splits.read(self.path, options=read_options(), most=options.most, on_event=tell)
+        self.splits = Splits.read(self.path, options=read_options(), max_docs=options.most, on_event=tell)
         place = options.run_dir or Path(self.enter_context(TemporaryDirectory()))
         self.run = self.enter_context(RunDirectory(place, purpose=Path(sys.argv[0]).stem, on_event=tell))
 

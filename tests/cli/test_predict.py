@@ -89,10 +89,10 @@ def test_no_label_is_an_answer(labelwise, model, lines):
 def test_scores_are_not_sold_as_probabilities(labelwise, plain_model, lines):
     result = labelwise("predict", plain_model, lines)
     assert result.code == 0
-    assert result.err == "the model is not calibrated: the numbers are scores, no probabilities\n"
+    assert result.err == "the model is not calibrated: the numbers are scores, not probabilities\n"
     assert labelwise("predict", plain_model, lines, "--quiet").err == ""
     result = labelwise("predict", plain_model, lines, "--min-probability", 0.5)
-    assert (result.code, "is not calibrated, so its scores are no probabilities" in result.err) == (2, True)
+    assert (result.code, "is not calibrated, so its scores are not probabilities" in result.err) == (2, True)
 
 
 def test_models_of_features(labelwise, features_model, shop_features, lines, monkeypatch):
@@ -116,7 +116,7 @@ def test_what_is_refused(labelwise, model, shop, shop_features, lines, tmp_path,
     assert (result.code, "none.txt: there is no such file" in result.err) == (1, True)
     (tmp_path / "empty.txt").write_text("")
     result = labelwise("predict", model, tmp_path / "empty.txt", "--output", tmp_path / "out.jsonl")
-    assert (result.code, "empty.txt: there is no text in it" in result.err) == (1, True)
+    assert (result.code, "empty.txt: the file holds no text" in result.err) == (1, True)
     assert not (tmp_path / "out.jsonl").exists()
     result = labelwise("predict", model, shop_features)
     assert (result.code, "the model was fitted on texts, but the data have only features" in result.err) == (1, True)

@@ -32,7 +32,7 @@ def test_model_and_data_are_found_by_the_run(typed, shop, tmp_path, monkeypatch)
     assert {"P@1", "PSP@5", "torso:R@5", "calibration error"} <= page.figures().keys()
     assert any(node["w"] for node in page.tree())
 
-    # The training that made the model given, though another one came later.
+    # The training of the given model, though another training came later.
     monkeypatch.chdir(tmp_path)
     assert typed("train", shop, "later", "--run-dir", "run", "--threads", 1, "--seed", 1).code == 0
     result = typed("report", "run", "--model", "model", "--output", "page.html", "--bootstrap", 0)
@@ -49,7 +49,7 @@ def test_what_the_run_does_not_say(labelwise, shop, model, tmp_path):
     labelwise("train", shop, tmp_path / "model", "--run-dir", tmp_path / "run", "--threads", 1)
     result = labelwise("report", tmp_path / "run", "--output", tmp_path / "a.html")
     assert result.code == 0
-    assert "does not say which model it made of which data: pass --model and --data" in result.err
+    assert "does not record model and data: pass --model and --data" in result.err
     assert "The model is not known" in read(tmp_path / "a.html").text("model")
 
 
@@ -77,9 +77,9 @@ def test_refusals(labelwise, shop, model, tmp_path):
     assert "is not a run directory; give the folder that was passed as run_dir" in result.err
     labelwise("train", shop, tmp_path / "m", "--run-dir", tmp_path / "run", "--threads", 1)
     for options, code, words in (
-        (("--model", tmp_path / "none"), 1, "is no model; give a folder that was written by labelwise train"),
+        (("--model", tmp_path / "none"), 1, "is not a model; give a folder that was written by labelwise train"),
         (("--model", shop), 1, "config.json"),
-        (("--model", model, "--data", tmp_path / "none"), 1, "there are no such data"),
+        (("--model", model, "--data", tmp_path / "none"), 1, "there is no such file or folder"),
         (("--model", model, "--data", shop, "--split", "dev"), 1, "there is no split 'dev'; there are: train, test"),
         (("--output", tmp_path), 2, "is a folder; give a file to write"),
     ):

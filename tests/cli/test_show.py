@@ -1,4 +1,4 @@
-"""Progress: bars on a terminal, lines elsewhere, nothing if quiet."""
+"""Progress: bars on a terminal, lines elsewhere, nothing with --quiet."""
 
 import io
 
@@ -49,7 +49,7 @@ def test_run_directory_events_are_told():
     show.on_event("stage", {"stage": "tree", "found": False, "seconds": 2.5})
     assert show.console.file.getvalue().splitlines() == [
         "waiting for tfidf: another process is computing it",
-        "tfidf: found in the run directory, made in 2.5 s before",
+        "tfidf: found in the run directory, computed before in 2.5 s",
     ]
 
 

@@ -17,4 +17,4 @@ def test_stats(labelwise, data, tmp_path):
 
 def test_stats_refuses_other_pictures_before_it_reads(labelwise, tmp_path):
     result = labelwise("stats", tmp_path / "nothing", "--plot", "tail.gif")
-    assert (result.code, result.err) == (2, "labelwise: --plot tail.gif: a picture is a .png or an .svg file\n")
+    assert (result.code, result.err) == (2, "labelwise: --plot tail.gif: give a .png or an .svg file\n")

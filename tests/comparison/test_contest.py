@@ -100,7 +100,7 @@ def test_the_first_may_fail(tmp_path):
     (tmp_path / "bad.jsonl").write_text("nonsense\n")
     (tmp_path / "good.jsonl").write_text('{"labels": ["x"]}\n{"labels": ["x"]}\n')
     files = {name: tmp_path / f"{name}.jsonl" for name in ("bad", "good")}
-    contest = run_contest([], DataLocation(path=str(data)), rules=EvalSettings(ks=(1,)), against=files)
+    contest = run_contest([], DataLocation(path=str(data)), settings=EvalSettings(ks=(1,)), against=files)
     assert [entry.name for entry in contest.failed] == ["bad"]
     assert "bad.jsonl, line 1" in contest.failed[0].error
     good = contest.entries[1]

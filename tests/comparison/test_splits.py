@@ -33,7 +33,7 @@ def test_labels_of_the_test_split_alone_are_not_trained(tmp_path):
 
 def test_a_few_documents_and_another_split(tmp_path):
     folder = write(tmp_path / "data", train=TRAIN, validation=TEST[1:], test=TEST)
-    splits = Splits.read(folder, most=1)
+    splits = Splits.read(folder, max_docs=1)
     assert [len(part) for part in (splits.train, splits.validation, splits.test)] == [1, 1, 1]
     assert splits.train.labels == ["cat"]
     judged = Splits.read(folder, split="validation")
@@ -42,7 +42,7 @@ def test_a_few_documents_and_another_split(tmp_path):
     assert judged.learnt != splits.learnt
     with pytest.raises(DataError, match="no split 'dev'; there are: train, validation, test"):
         Splits.read(folder, split="dev")
-    with pytest.raises(UsageError, match="not judged by the documents"):
+    with pytest.raises(UsageError, match="not evaluated on the documents"):
         Splits.read(folder, split="train")
 
 

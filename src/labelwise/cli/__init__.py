@@ -16,25 +16,25 @@ from labelwise.errors import LabelwiseError
 if TYPE_CHECKING:
     from labelwise.cli.command import Command
 
-# Every command, where it lives, and what it does in one line.
+# Every command: the place of its class, and one line about it.
 COMMANDS = {
     "stats": ("labelwise.cli.stats:Stats", "Describe a data set: sizes, label tail, duplicates; draw the tail."),
-    "convert": ("labelwise.cli.convert:Convert", "Write a data set in another of the field's formats."),
+    "convert": ("labelwise.cli.convert:Convert", "Convert a data set to another of the field's formats."),
     "shop": ("labelwise.cli.shop:GenerateShop", "Generate the built-in data set: products and their search queries."),
     "train": ("labelwise.cli.train:Train", "Train a model on a data set, calibrated, with a card; tune it if asked."),
     "predict": ("labelwise.cli.predict:Predict", "Labels with probabilities for texts, by a trained model."),
-    "explain": ("labelwise.cli.explain:Explain", "Why a text has its labels: words, path through the tree, documents."),
-    "evaluate": ("labelwise.cli.evaluate:Evaluate", "Score a model or a file of predictions, and compare two."),
+    "explain": ("labelwise.cli.explain:Explain", "Explain labels of a text: words, path through the tree, documents."),
+    "evaluate": ("labelwise.cli.evaluate:Evaluate", "Evaluate a model or a file of predictions, or compare two."),
     "compare": ("labelwise.cli.compare:Compare", "Train several systems and compare accuracy, time, memory and size."),
-    "report": ("labelwise.cli.report:Report", "Write one HTML page about a run: tree, curves, figures, examples."),
-    "serve": ("labelwise.cli.serve:Serve", "Answer requests for labels over HTTP, many at a time."),
-    "add-labels": ("labelwise.cli.labels:AddLabels", "Teach a model new labels, by examples or by their text."),
-    "remove-labels": ("labelwise.cli.labels:RemoveLabels", "Take labels out of a model, or list those added."),
-    "update": ("labelwise.cli.labels:Update", "Teach a model further documents, without training anew."),
+    "report": ("labelwise.cli.report:Report", "Write an HTML page about a run: tree, curves, metrics, examples."),
+    "serve": ("labelwise.cli.serve:Serve", "Serve models over HTTP, with a page to try them."),
+    "add-labels": ("labelwise.cli.labels:AddLabels", "Add new labels to a model, by examples or by their text."),
+    "remove-labels": ("labelwise.cli.labels:RemoveLabels", "Remove labels from a model, or list those added."),
+    "update": ("labelwise.cli.labels:Update", "Train a model on further documents, without starting from scratch."),
     "export": ("labelwise.cli.export:Export", "Write a copy of a model that is smaller and faster on CPUs."),
     "runs": ("labelwise.cli.runs:Runs", "List a run directory's results with sizes and times, or prune it."),
-    "import-pecos": ("labelwise.cli.import_pecos:ImportPecos", "Make a labelwise model of a PECOS XR-Linear model."),
-    "demo": ("labelwise.cli.demo:Demo", "See it work, end to end, on generated data."),
+    "import-pecos": ("labelwise.cli.import_pecos:ImportPecos", "Convert a PECOS XR-Linear model to a labelwise model."),
+    "demo": ("labelwise.cli.demo:Demo", "Run everything, end to end, on generated data."),
 }
 
 USAGE = """labelwise: the right few labels for a text, out of thousands or millions.
@@ -52,7 +52,7 @@ example:
   labelwise train my-shop my-model --preset parabel
   labelwise evaluate my-model my-shop
 
-exit codes: 0 all went well, 1 something is wrong with the data, 2 with the command line
+exit codes: 0 success, 1 an error in the data, 2 an error in the command line
 """
 
 
@@ -64,17 +64,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = _run(arguments)
         sys.stdout.flush()
     except LabelwiseError as error:
-        _complain(str(error))
+        _print_error(str(error))
         code = error.exit_code
     except KeyboardInterrupt:
-        _complain("interrupted; nothing was left half-written")
+        _print_error("interrupted; no half-written files are left")
         code = 130
     except BrokenPipeError:  # the reader of our output has left, as `head` does
         sys.stderr.close()
         code = 141
-    except OSError as error:  # no space, no permission, no such file: the system's own words
+    except OSError as error:  # no space, no permission, no such file: the system's own message
         where = f"{error.filename}: " if error.filename else ""
-        _complain(f"{where}{error.strerror or error}")
+        _print_error(f"{where}{error.strerror or error}")
         code = 1
     sys.exit(code)
 
@@ -92,14 +92,14 @@ def _run(arguments: list[str]) -> int:
     if name not in COMMANDS:
         close = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(COMMANDS)}"
-        _complain(f"there is no command {name!r}; {hint}")
+        _print_error(f"there is no command {name!r}; {hint}")
         return 2
     _load(name, arguments[1:]).start()
     return 0
 
 
 def _load(name: str, arguments: list[str]) -> Command:
-    """The command with its options, parsed; wrong usage exits with 2 here."""
+    """The command with its parsed options; wrong usage exits with code 2 here."""
     import tyro
 
     module, _, cls = COMMANDS[name][0].partition(":")
@@ -112,10 +112,10 @@ def _load(name: str, arguments: list[str]) -> Command:
     )
 
 
-def _complain(sentence: str) -> None:
+def _print_error(sentence: str) -> None:
     sys.stderr.write(f"labelwise: {sentence}\n")
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """Leave through every `finally`, so that nothing is left half-written."""
+    """Exit through every `finally`, so that no half-written files are left."""
     sys.exit(128 + number)

@@ -1,4 +1,4 @@
-"""What every command has: --quiet, a place for results, and a way to show long work."""
+"""The base class of all commands: --quiet, standard output for results, progress on standard error."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from labelwise.cli.show import Show
 
 @dataclass(frozen=True, kw_only=True)
 class Command(ABC):
-    """A command: its fields are its options, its docstring the head of its help."""
+    """A command. Its fields are its options; its docstring is the head of its help."""
 
     quiet: bool = False
     """Print results and errors only, no progress and no remarks."""
 
     def start(self) -> None:
-        """Run with logging and progress set up."""
+        """Set up logging and progress, then run the command."""
         out = Console(soft_wrap=True, highlight=False)
         with Show(quiet=self.quiet) as show:
-            handler = _Remarks(show)
+            handler = _WarningHandler(show)
             logging.getLogger("labelwise").addHandler(handler)
             try:
                 self.run(out, show)
@@ -31,11 +31,11 @@ class Command(ABC):
 
     @abstractmethod
     def run(self, out: Console, show: Show) -> None:
-        """Do the work; results go to `out` (standard output), everything else to `show` (standard error)."""
+        """Run the command. Results go to `out` (standard output), everything else to `show` (standard error)."""
 
 
-class _Remarks(logging.Handler):
-    """Shows the library's warnings as remarks."""
+class _WarningHandler(logging.Handler):
+    """Prints the library's warnings as remarks."""
 
     def __init__(self, show: Show) -> None:
         super().__init__(logging.WARNING)

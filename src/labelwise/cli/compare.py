@@ -29,7 +29,7 @@ AS_PRESET = "(default: as the preset says)"
 @dataclass(frozen=True, kw_only=True)
 class Compare(Command):
     """Train several systems on a data set and compare them: accuracy with intervals, training and prediction time,
-    memory, model size; every system tested against the first. Each is measured in a process of its own.
+    memory, model size. Every system is tested against the first one. Each system is measured in a process of its own.
 
     Try it: labelwise compare my-shop --systems parabel,dismec,default --run-dir runs --output comparison
     """
@@ -37,45 +37,45 @@ class Compare(Command):
     data: Annotated[Path, Positional, arg(metavar="DATA")]
     """A folder with a training and a test split, in any format that labelwise reads."""
     systems: Annotated[str, arg(metavar="NAME,NAME,…")]
-    """Presets, .toml files and folders of trained models, by commas; a+b is an ensemble. The others are tested against
-    the first."""
+    """Presets, .toml files and folders of trained models, separated by commas; a+b is an ensemble. All systems are
+    tested against the first one."""
     against: Annotated[Path | None, arg(metavar="DIR|FILE")] = None
-    """Other systems' predictions of the same documents, a file each: .jsonl, .csv, .parquet, .npz."""
+    """Other systems' predictions of the same documents, one file for each system: .jsonl, .csv, .parquet, .npz."""
     encoder: Annotated[str | None, arg(metavar="NAME|FOLDER", help_behavior_hint=AS_PRESET)] = None
-    """The pretrained encoder of the systems that have one."""
+    """Pretrained encoder of the systems that have one."""
     max_length: Annotated[int | None, arg(help_behavior_hint=AS_PRESET)] = None
-    """Most tokens of a text that the encoder reads."""
+    """Largest number of tokens of a text that the encoder reads."""
     epochs: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
-    """Times that every document is seen in fine-tuning."""
+    """Epochs of fine-tuning."""
     device: Annotated[Literal["cpu", "cuda"] | None, arg(help_behavior_hint="(default: the GPU if any)")] = None
-    """Where encoders compute."""
+    """Device of the encoders."""
     threads: int | None = None
-    """Threads to use; all cores if not given."""
+    """Number of threads; all cores if not given."""
     seeds: int = 1
-    """Train each system so many times, from seeds 0, 1, 2, …: the table then shows the mean and the deviation."""
+    """Number of trainings of each system, with the random seeds 0, 1, 2, …; the table then shows mean and deviation."""
     ks: str = "1,3,5"
-    """Cut-offs, by commas."""
+    """Cut-offs, separated by commas."""
     split: str = "test"
-    """The split that systems are judged by."""
+    """The split that systems are evaluated on."""
     family: Family = "default"
-    """Whose propensity constants PSP uses."""
+    """Family of data sets whose propensity constants PSP uses."""
     bootstrap: int = 1000
-    """Resamples behind the intervals."""
-    most: int | None = None
-    """Take only the first so many documents of each split, to try it out."""
+    """Number of resamples for the intervals."""
+    max_docs: int | None = None
+    """Take only this many documents from the start of each split, for a quick try."""
     run_dir: Path | None = None
-    """Keep models, predictions and stages in this folder, and find them again."""
+    """Keep models, predictions and stages in this folder, and reuse those of earlier runs."""
     output: Annotated[Path | None, arg(metavar="DIR")] = None
     """Also write comparison.md, comparison.json, time.svg and frequency.svg into this folder."""
     json: bool = False
     """Print JSON instead of tables."""
     format: Format | None = None
-    """The data's format; found by looking if not given."""
+    """Format of the data; detected if not given."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self, out: Console, show: Show) -> None:
-        """Check, train or find, tell."""
-        rules = EvalSettings(ks=_cut_offs(self.ks), family=self.family, bootstrap=self.bootstrap, n_seeds=self.seeds)
+        """Check the options, train or reuse the systems, print the tables."""
+        settings = EvalSettings(ks=_cut_offs(self.ks), family=self.family, bootstrap=self.bootstrap, n_seeds=self.seeds)
         neural: dict[str, Any] = {"encoder": _given(name=self.encoder, max_length=self.max_length)}
         neural["matcher"] = _given(epochs=self.epochs, device=self.device)
         neural = {part: values for part, values in neural.items() if values}
@@ -84,10 +84,10 @@ class Compare(Command):
         if self.output is not None and self.output.is_file():
             raise UsageError(f"{self.output} is a file; give a folder to write into")
         source = DataLocation(
-            path=str(self.data), split=self.split, format=self.format, options=self.read, most=self.most
+            path=str(self.data), split=self.split, format=self.format, options=self.read, max_docs=self.max_docs
         )
         contest = run_contest(
-            systems, source, rules=rules, run_dir=self.run_dir, against=against, on_event=show.on_event
+            systems, source, settings=settings, run_dir=self.run_dir, against=against, on_event=show.on_event
         )
         if self.json:
             out.print(json.dumps(contest.to_dict(), indent=2, ensure_ascii=False), markup=False)
@@ -101,28 +101,28 @@ class Compare(Command):
             raise LabelwiseError(f"{len(contest.failed)} of {len(contest.entries)} systems failed: {names}")
 
     def _write(self, contest: SystemComparison, folder: Path, show: Show) -> None:
-        """The page, the figures and the pictures."""
+        """Write the page, the metrics as JSON and the plots."""
         from labelwise.storage import atomic_file, write_json
 
         folder.mkdir(parents=True, exist_ok=True)
-        with atomic_file(folder / "comparison.md") as aside:
-            aside.write_text(contest_markdown(contest), encoding="utf-8")
+        with atomic_file(folder / "comparison.md") as temporary:
+            temporary.write_text(contest_markdown(contest), encoding="utf-8")
         write_json(folder / "comparison.json", contest.to_dict())
         written = ["comparison.md", "comparison.json"]
         try:
             written += draw(contest, folder)
         except MissingExtraError as error:
-            show.remark(f"no pictures: {error}")
+            show.remark(f"no plots: {error}")
         show.remark(f"written into {folder}: {', '.join(written)}")
 
 
 def draw(contest: SystemComparison, folder: Path) -> list[str]:
-    """Both pictures of a contest; gives the names of the files."""
+    """Draw both plots of a comparison. Returns the names of the files."""
     from labelwise.metrics.buckets import describe_bucket
     from labelwise.report.comparison_page import Point, plot_frequency, plot_time
 
-    judged = {entry.name: entry for entry in contest.entries if entry.evaluation is not None}
-    if not judged:
+    evaluated = {entry.name: entry for entry in contest.entries if entry.evaluation is not None}
+    if not evaluated:
         return []
     title = f"{contest.data} (generated data)" if contest.generated else contest.data
     metric = f"P@{contest.ks[-1]}"
@@ -130,9 +130,9 @@ def draw(contest: SystemComparison, folder: Path) -> list[str]:
     def point(score: Any) -> Point:
         return Point(score.value, score.low, score.high)
 
-    timed = {n: (e.costs.train_s, point(e.evaluation.scores[metric])) for n, e in judged.items() if e.evaluation}
+    timed = {n: (e.costs.train_s, point(e.evaluation.scores[metric])) for n, e in evaluated.items() if e.evaluation}
     plot_time(timed, folder / "time.svg", metric=metric, title=title)
-    evaluations = {name: entry.evaluation for name, entry in judged.items() if entry.evaluation is not None}
+    evaluations = {name: entry.evaluation for name, entry in evaluated.items() if entry.evaluation is not None}
     buckets = next(iter(evaluations.values())).buckets
     used = [name for name, bucket in buckets.items() if bucket.n_labels]
     if not used:
@@ -155,11 +155,11 @@ def _cut_offs(given: str) -> tuple[int, ...]:
     except ValueError as err:
         if isinstance(err, LabelwiseError):
             raise
-        raise UsageError(f"--ks {given}: give whole numbers by commas, such as 1,3,5") from err
+        raise UsageError(f"--ks {given}: give whole numbers separated by commas, such as 1,3,5") from err
 
 
 def _print_whole(out: Console, table: Table) -> None:
-    """Print a table; into a file as wide as it is, since nobody can widen that."""
+    """Print a table; where the output is not a terminal, at its full width."""
     if not out.is_terminal:
         width = Measurement.get(out, out.options.update(width=1000), table).maximum
         out = Console(file=out.file, width=width, highlight=False)

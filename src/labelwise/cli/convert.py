@@ -19,7 +19,7 @@ from labelwise.data.archive import WriteCompression
 
 @dataclass(frozen=True, kw_only=True)
 class Convert(Command):
-    """Write a data set in another format: all its splits, label names and, where the format has them, features.
+    """Convert a data set to another format: all splits, label names and, where the format has them, features.
 
     Try it: labelwise convert my-data my-data-parquet --to parquet
     """
@@ -27,22 +27,22 @@ class Convert(Command):
     source: Annotated[Path, Positional, arg(metavar="SOURCE")]
     """A folder of splits or a single file, in any format that labelwise reads."""
     destination: Annotated[Path, Positional, arg(metavar="DESTINATION")]
-    """The folder to make."""
+    """The folder to write."""
     to: Format
     """The format to write. pecos, xc and libsvm hold features: tf-idf is computed where the source has only texts."""
     format: Format | None = None
-    """The source's format; found by looking if not given."""
+    """Format of the source; detected if not given."""
     compression: WriteCompression | None = None
-    """Compress what is written."""
+    """Compression of the written files."""
     overwrite: bool = False
-    """Replace a data set that lies at the destination."""
+    """Replace a data set at the destination."""
     json: bool = False
     """Print the summary as JSON."""
     read: ReadOptions = field(default_factory=ReadOptions)
     tfidf: TfidfConfig = field(default_factory=TfidfConfig)
 
     def run(self, out: Console, show: Show) -> None:
-        """Convert and tell what was written."""
+        """Convert the data set and print what was written."""
         done = convert(
             self.source,
             self.destination,

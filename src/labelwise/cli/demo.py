@@ -31,46 +31,46 @@ from labelwise.predictions import Predictions
 FINE_TUNING: dict[str, Any] = {
     "encoder": {"max_length": 32},
     "matcher": {"steps": 40, "batch_size": 32},
-    "dense_weight": 1.0,  # not chosen: a third of the time
+    "dense_weight": 1.0,  # fixed instead of chosen, which saves two thirds of the time
 }
-"""X-Transformer for those who wait: about a third of an epoch, of titles."""
-SHOWN = 3
-"""Test products whose labels are shown."""
+"""Settings of X-Transformer that train in seconds: about a third of an epoch, on titles."""
+N_EXAMPLES = 3
+"""Number of test products whose labels are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demo(Command):
-    """See labelwise work, end to end, on generated data: products and the search queries that led to them.
+    """Run labelwise end to end on generated data: products and the search queries that led to them.
 
     Try it: labelwise demo my-demo --products 10000 --queries 2000
     """
 
     directory: Annotated[Path, Positional, arg(metavar="DIRECTORY")] = Path("demo-run")
-    """Where the data, the picture and the results go. What an earlier demo left there is found again."""
+    """Folder for data, plot, models and results. Results of an earlier demo in it are reused."""
     products: int = 4_000
-    """Products to generate."""
+    """Number of products to generate."""
     queries: int = 1_000
-    """Search queries, the labels, to generate."""
+    """Number of search queries, the labels, to generate."""
     encoder: str = "minilm"
-    """What X-Transformer reads the titles with: minilm, a folder, or a hub name."""
+    """Encoder of X-Transformer: minilm, a folder, or a name on the hub."""
     seed: int = 0
-    """Seed of the generator."""
+    """Random seed of the generator."""
 
     def run(self, out: Console, show: Show) -> None:
-        """Generate, describe, draw, train, predict, measure."""
+        """Generate, describe, plot, train, predict, evaluate."""
         clock = _DemoClock()
         shop = self.directory / f"shop-{self.products}x{self.queries}-seed{self.seed}"
         if shop.is_dir():
             show.remark(f"{shop}: found")
         else:
-            with clock.measure("generate the shop and write it"):
+            with clock.measure("generate and write the shop"):
                 write_shop(shop, self.products, self.queries, seed=self.seed, on_event=show.on_event)
-        with clock.measure("read it"):
+        with clock.measure("read the shop"):
             splits = load_splits(shop, on_event=show.on_event)
-        with clock.measure("count it"):
+        with clock.measure("describe the shop"):
             statistics = describe(splits)
         out.print(statistics_table(statistics, title="the shop (generated data: no product, brand or query is real)"))
-        picture = self._draw(splits["train"], clock, show)
+        plot = self._plot(splits["train"], clock, show)
 
         test = splits["test"]
         texts = test.texts or []
@@ -79,42 +79,42 @@ class Demo(Command):
         neural = self._transformer(train, validation, clock, show)
         if neural is not None:
             models["X-Transformer"] = neural
-        found: dict[str, Predictions] = {}
+        predictions: dict[str, Predictions] = {}
         evaluations: dict[str, Evaluation] = {}
         for name, model in models.items():
             with clock.measure(f"predict {len(test):,} test products: {name}"):
-                found[name] = model.predict(texts, top_k=5, ids=test.ids, on_event=show.on_event)
-        with clock.measure("measure"):
+                predictions[name] = model.predict(texts, top_k=5, ids=test.ids, on_event=show.on_event)
+        with clock.measure("evaluate"):
             for name in models:
-                evaluations[name] = evaluate(test.Y, found[name], Y_train=splits["train"].Y, seed=self.seed)
+                evaluations[name] = evaluate(test.Y, predictions[name], Y_train=splits["train"].Y, seed=self.seed)
         out.print(clock.table())
-        out.print(_short(evaluations))
+        out.print(_short_table(evaluations))
         for name, model in models.items():
             one = median(_seconds(model, text) for text in texts[: 200 if name == "Parabel" else 20])
             out.print(f"a single text takes {_short_time(one)} from raw text to labels: {name}")
 
-        for i in range(min(SHOWN, len(test))):
+        for i in range(min(N_EXAMPLES, len(test))):
             truth = {test.labels[j] for j in test.Y[[i]].indices}
             out.print(f"\na test product:  {texts[i]}", markup=False)
-            right: dict[str, None] = {}
+            correct: dict[str, None] = {}
             for name in models:
-                row = found[name][i]
-                whose = f"  ({name})" if len(models) > 1 else ""
-                out.print(f"suggested:       {readable(row)}{whose}", markup=False)
-                right |= dict.fromkeys(label for label, _ in row if label in truth)
-            out.print(f"led there:       {', '.join([*right, *sorted(truth.difference(right))])}", markup=False)
-        if picture.is_file():
-            out.print(f"\nthe label tail as a picture: {picture}", markup=False)
-        out.print(f"the data: {shop}   the kept results: labelwise runs {self.directory / 'run'}", markup=False)
+                row = predictions[name][i]
+                model_name = f"  ({name})" if len(models) > 1 else ""
+                out.print(f"suggested:       {readable(row)}{model_name}", markup=False)
+                correct |= dict.fromkeys(label for label, _ in row if label in truth)
+            out.print(f"led there:       {', '.join([*correct, *sorted(truth.difference(correct))])}", markup=False)
+        if plot.is_file():
+            out.print(f"\nplot of the label tail: {plot}", markup=False)
+        out.print(f"the data: {shop}   the stored results: labelwise runs {self.directory / 'run'}", markup=False)
         out.print(f"try your own words: labelwise predict {self.directory / 'model'} -", markup=False)
 
     def _parabel(self, train: Dataset, validation: Dataset, clock: _DemoClock, show: Show) -> LinearTree:
         config = load_linear_preset("parabel", seed=self.seed)
-        with clock.measure("prepare (compiled once, then cached)"):
-            few = train.take(range(min(100, len(train))))
+        with clock.measure("compile kernels (once, then cached)"):
+            sample = train.take(range(min(100, len(train))))
             # With a run directory, as below: kernels are compiled for mapped arrays, and for no others.
             with TemporaryDirectory() as folder:
-                LinearTree(config).fit(few.texts or [], few.Y, run_dir=folder).predict(few.texts or [], top_k=1)
+                LinearTree(config).fit(sample.texts or [], sample.Y, run_dir=folder).predict(sample.texts or [], 1)
         model = LinearTree(config)
         with clock.measure(f"train Parabel, {config.n_trees} trees, on {len(train):,} products"):
             model.fit(
@@ -125,16 +125,16 @@ class Demo(Command):
                 on_event=show.on_event,
             )
         try:
-            with clock.measure(f"learn probabilities on {len(validation):,} more"):
+            with clock.measure(f"calibrate Parabel on {len(validation):,} further products"):
                 model.calibrate(validation, on_event=show.on_event)
         except DataError as error:  # a very small shop
             show.remark(f"scores, no probabilities: {error}")
-        with clock.measure("save the model"):
+        with clock.measure("save Parabel"):
             model.save(self.directory / "model")
         return model
 
     def _transformer(self, train: Dataset, validation: Dataset, clock: _DemoClock, show: Show) -> Model | None:
-        """The full X-Transformer on the same products; None, and what to install, where there is no encoder."""
+        """X-Transformer, trained on the same products; None, with a remark on what to install, without an encoder."""
         try:
             from labelwise.features.pretrained import find_encoder
             from labelwise.models.xtransformer import XTransformer
@@ -146,7 +146,7 @@ class Demo(Command):
         settings = {**FINE_TUNING, "encoder": {**FINE_TUNING["encoder"], "name": self.encoder}}
         config = load_preset("x-transformer", seed=self.seed, **settings)
         steps = FINE_TUNING["matcher"]["steps"]
-        with clock.measure(f"train X-Transformer, {steps} steps of fine-tuning, probabilities included"):
+        with clock.measure(f"train X-Transformer, {steps} steps of fine-tuning, calibrated"):
             model = XTransformer(config).fit(
                 train.texts or [],
                 train.Y,
@@ -155,20 +155,20 @@ class Demo(Command):
                 run_dir=self.directory / "run",
                 on_event=show.on_event,
             )
-        with clock.measure("save it"):
+        with clock.measure("save X-Transformer"):
             model.save(self.directory / "x-transformer")
         return model
 
-    def _draw(self, train: Dataset, clock: _DemoClock, show: Show) -> Path:
-        picture = self.directory / "label-tail.png"
+    def _plot(self, train: Dataset, clock: _DemoClock, show: Show) -> Path:
+        plot = self.directory / "label-tail.png"
         try:
             from labelwise.report.tail import plot_tail
 
-            with clock.measure("draw the label tail"):
-                plot_tail(label_counts(train), picture, title="the shop", generated=True)
+            with clock.measure("plot the label tail"):
+                plot_tail(label_counts(train), plot, title="the shop", generated=True)
         except MissingExtraError as error:
-            show.remark(f"no picture: {error}")
-        return picture
+            show.remark(f"no plot: {error}")
+        return plot
 
 
 class _DemoClock:
@@ -193,8 +193,8 @@ class _DemoClock:
         return table
 
 
-def _short(evaluations: Mapping[str, Evaluation]) -> Table:
-    """The metrics that most papers give."""
+def _short_table(evaluations: Mapping[str, Evaluation]) -> Table:
+    """A table of the metrics that most papers report."""
     first = next(iter(evaluations.values()))
     caption = f"percent, {first.n_docs:,} documents, ± half the 95 % interval"
     title = f"{' and '.join(evaluations)} on the test products"

@@ -21,45 +21,45 @@ from labelwise.predictions import read_predictions
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate(Command):
-    """Score a model, or a file of predictions, on a data set: P, R, nDCG, PSP and more, with intervals, by label
-    frequency; and the calibration error of a model that gives probabilities.
+    """Evaluate a model or a file of predictions on a data set: P, R, nDCG, PSP and more, with intervals, by label
+    frequency, and the calibration error of a model that gives probabilities.
 
     Try it: labelwise evaluate my-model my-data --against other-predictions.jsonl
     """
 
     predictions: Annotated[Path, Positional, arg(metavar="MODEL|PREDICTIONS")]
-    """The folder of a trained model, or predicted labels with scores: .jsonl, .csv (also .gz, .xz), .parquet, or a .npz
+    """Folder of a trained model, or a file of labels with scores: .jsonl, .csv (also .gz, .xz), .parquet, or a .npz
     matrix as PECOS writes it."""
     data: Annotated[Path, Positional, arg(metavar="DATA")]
     """The data set with the true labels."""
     split: str = "test"
-    """The split to predict, or that was predicted."""
+    """The split to evaluate on."""
     ks: tuple[int, ...] = (1, 3, 5)
     """Cut-offs."""
     against: Path | None = None
-    """Another model or another system's predictions: tests every difference between the two."""
+    """Another model or file of predictions, with which the first one is compared: differences, intervals, p-values."""
     family: Family = "default"
-    """Whose propensity constants PSP uses."""
+    """Family of data sets whose propensity constants PSP uses."""
     bootstrap: int = 1000
-    """Resamples behind the intervals; 0 for none."""
+    """Number of resamples for the intervals; 0 for no intervals."""
     seed: int = 0
-    """Seed of the resampling."""
+    """Random seed of the resampling."""
     output: Path | None = None
-    """Also write the figures into this JSON file."""
+    """Also write the metrics into this JSON file."""
     json: bool = False
     """Print JSON instead of tables."""
     format: Format | None = None
-    """The data's format; found by looking if not given."""
+    """Format of the data; detected if not given."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self, out: Console, show: Show) -> None:
-        """Read, score, compare, print."""
+        """Read, evaluate, compare, print."""
         for path in filter(None, (self.predictions, self.against)):
             if not path.exists():
                 raise DataError("there is no such model or file of predictions; check the spelling", path=path)
         truth, train = self._truth(show)
         first, error = self._evaluate(self.predictions, truth, train, show)
-        results: dict[str, Any] = {"evaluation": first.to_dict(), **_calibration(error)}
+        results: dict[str, Any] = {"evaluation": first.to_dict(), **_calibration_entry(error)}
         tables = [first.table(title=self._title(self.predictions))]
         errors = {self.predictions.name: error}
         if self.against is not None:
@@ -68,17 +68,18 @@ class Evaluate(Command):
             names = (self.predictions.name, self.against.name)
             difference = compare(first, second, names=names, resamples=max(self.bootstrap, 1000), seed=self.seed)
             tables.append(difference.table())
-            results |= {"against": {**second.to_dict(), **_calibration(error)}, "comparison": difference.to_dict()}
+            other = {**second.to_dict(), **_calibration_entry(error)}
+            results |= {"against": other, "comparison": difference.to_dict()}
             errors[self.against.name] = error
         if self.json:
             out.print(json.dumps(results, indent=2, ensure_ascii=False), markup=False)
         else:
             for table in tables:
                 out.print(table)
-            for name, found in errors.items():
-                if found is not None:
+            for name, error in errors.items():
+                if error is not None:
                     size = f"{CALIBRATED_ON} labels a document, 15 bins of equal size"
-                    out.print(f"{name}: calibration error {found:.2f} % ({size})", markup=False)
+                    out.print(f"{name}: calibration error {error:.2f} % ({size})", markup=False)
         if self.output is not None:
             from labelwise.storage import write_json
 
@@ -86,10 +87,10 @@ class Evaluate(Command):
             show.remark(f"written: {self.output}")
 
     def _truth(self, show: Show) -> tuple[Dataset, Dataset | None]:
-        """The split that was predicted, and the training split for propensities and label frequencies."""
+        """The split to evaluate on, and the training split for propensities and label frequencies."""
         options = asdict(self.read)
         if self.data.is_file():
-            show.remark("a single file has no training split: no PSP, no figures by label frequency")
+            show.remark("a single file has no training split: no PSP, no metrics by label frequency")
             return load_dataset(self.data, self.split, format=self.format, on_event=show.on_event, **options), None
         splits = load_splits(self.data, format=self.format, on_event=show.on_event, **options)
         if self.split not in splits:
@@ -99,14 +100,14 @@ class Evaluate(Command):
     def _evaluate(
         self, path: Path, truth: Dataset, train: Dataset | None, show: Show
     ) -> tuple[Evaluation, float | None]:
-        """The figures, and the calibration error where the scores are a calibrated model's."""
+        """The evaluation, and the calibration error of a calibrated model."""
         model = load_model(path) if path.is_dir() else None
         if model is None:
             predictions = read_predictions(path, truth.labels, truth.ids)
         else:
             top_k = max((*self.ks, CALIBRATED_ON))
-            found = model.predict(model.inputs(truth), top_k, ids=truth.ids, on_event=show.on_event)
-            predictions = found.with_labels(truth.labels)
+            predictions = model.predict(model.inputs(truth), top_k, ids=truth.ids, on_event=show.on_event)
+            predictions = predictions.with_labels(truth.labels)
         if len(predictions) != len(truth):
             raise DataError(
                 f"there are predictions for {len(predictions)} documents but the split has {len(truth)}; "
@@ -129,5 +130,5 @@ class Evaluate(Command):
         return f"{path.name} on {self.data.resolve().name}, {self.split}"
 
 
-def _calibration(error: float | None) -> dict[str, float]:
+def _calibration_entry(error: float | None) -> dict[str, float]:
     return {} if error is None else {"calibration_error": error}

@@ -21,35 +21,35 @@ from labelwise.storage import to_json
 
 @dataclass(frozen=True, kw_only=True)
 class Explain(Command):
-    """Tell why a text has its labels: what each word adds, the path through the tree, and documents like it.
+    """Explain why a text has its labels: contributions of words, the path through the tree, and similar documents.
 
     Try it: labelwise explain my-model "a mirror for the bathroom" --top-k 1
     """
 
     model: Annotated[Path, Positional, arg(metavar="MODEL")]
-    """The folder of a trained model."""
+    """Folder of a trained model."""
     text: Annotated[str, Positional, arg(metavar="TEXT")]
     """The text, or - for all of standard input."""
     label: str | None = None
-    """The label to explain, also one that the model would not give; the text's best ones if not given."""
+    """The label to explain, which need not be among the predicted ones; the best labels if not given."""
     top_k: int = 3
-    """How many of the best labels to explain."""
+    """Number of best labels to explain."""
     words: int = 10
-    """Words of each kind to show; what the others add is summed up."""
+    """Number of words of each kind to show; the contributions of the others are summed up."""
     data: Path | None = None
-    """Documents of which to show those like the text, any data that labelwise reads."""
+    """Documents, in any format that labelwise reads; those most similar to the text are shown."""
     json: bool = False
     """Print one JSON object."""
     split: str = "train"
     """The split of --data, where it is a folder of splits."""
     format: Format | None = None
-    """The format of --data; found by looking if not given."""
+    """Format of --data; detected if not given."""
     threads: int | None = None
-    """Threads to use; all cores if not given."""
+    """Number of threads; all cores if not given."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self, out: Console, show: Show) -> None:
-        """Load the model, explain, print."""
+        """Load the model, explain the labels, print."""
         for name, value in (("--top-k", self.top_k), ("--words", self.words)):
             if value < 1:
                 raise UsageError(f"{name} {value}: give 1 or more")
@@ -58,13 +58,13 @@ class Explain(Command):
             raise DataError("the text is not valid in the encoding of the terminal; convert it first")
         model = load_model(self.model)
         if model.calibrator_ is None:
-            show.remark("the model is not calibrated: its scores are no probabilities")
+            show.remark("the model is not calibrated: its scores are not probabilities")
         documents = None
         if self.data is not None:
             documents = load_dataset(
                 self.data, self.split, format=self.format, on_event=show.on_event, **asdict(self.read)
             )
-        found = explain(
+        explanations = explain(
             model,
             text,
             self.label,
@@ -75,13 +75,13 @@ class Explain(Command):
             on_event=show.on_event,
         )
         if self.json:
-            told = {"text": text, "explanations": [one.to_dict() for one in found]}
-            out.print(to_json(told), markup=False)
+            answer = {"text": text, "explanations": [one.to_dict() for one in explanations]}
+            out.print(to_json(answer), markup=False)
             return
-        for number, one in enumerate(found):
+        for number, explanation in enumerate(explanations):
             if number:
                 out.print()
-            out.print(one)
+            out.print(explanation)
 
 
 def _standard_input() -> str:

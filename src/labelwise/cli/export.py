@@ -16,27 +16,27 @@ from labelwise.errors import UsageError
 
 @dataclass(frozen=True, kw_only=True)
 class Export(Command):
-    """Write a copy of a model that is smaller and faster on CPUs, and needs no torch; every command reads it.
+    """Write a copy of a model that is smaller, faster on CPUs, and works without torch. All commands accept it.
 
     Try it: labelwise export my-model my-model-int8 --to onnx --int8
     """
 
     source: Annotated[Path, Positional, arg(metavar="MODEL")]
-    """The folder of a model; of a linear one there is only the ranker to make smaller."""
+    """Folder of a model. Of a linear model only the ranker can be made smaller (--ranker)."""
     destination: Annotated[Path, Positional, arg(metavar="OUT")]
-    """The folder to make."""
+    """The folder to write."""
     to: Literal["onnx"] = "onnx"
-    """What the encoder becomes: an ONNX file, which onnxruntime reads."""
+    """Format of the encoder: an ONNX file for onnxruntime."""
     int8: bool = False
     """Round the encoder's weights to 8 bits: a quarter of the size, and about three times as fast."""
     ranker: Literal["fp16", "int8"] | None = None
-    """Round the weights of the labels: to 16-bit floats, or to 8 bits with a scale for every label. It saves space on
-    disk; speed is the same."""
+    """Round the weights of the ranker: to 16-bit floats, or to 8 bits with a scale for each label. This saves space on
+    disk; the speed is the same."""
     overwrite: bool = False
-    """Replace what lies at the destination."""
+    """Replace a model at the destination."""
 
     def run(self, out: Console, show: Show) -> None:
-        """Export, and tell the sizes."""
+        """Export the model and print the sizes."""
         from labelwise.integrations.onnx_export import export_model
 
         if self.destination.exists() and not self.overwrite:

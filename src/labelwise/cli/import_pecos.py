@@ -17,22 +17,22 @@ from labelwise.errors import UsageError
 
 @dataclass(frozen=True, kw_only=True)
 class ImportPecos(Command):
-    """Make a labelwise model of a PECOS XR-Linear model: the same weights, tree and scores.
+    """Convert a PECOS XR-Linear model to a labelwise model with the same weights, tree and scores.
 
     Try it: labelwise import-pecos pecos-model my-model --labels output-items.txt
     """
 
     source: Annotated[Path, Positional, arg(metavar="PECOS_MODEL")]
-    """The folder that PECOS saved an XR-Linear model in."""
+    """The folder in which PECOS saved an XR-Linear model."""
     destination: Annotated[Path, Positional, arg(metavar="MODEL")]
-    """The folder to make."""
+    """The folder to write."""
     labels: Path | None = None
-    """A file with the name of each label on a line; their numbers if not given."""
+    """A file with one label name per line; labels are called by their numbers if not given."""
     overwrite: bool = False
-    """Replace a model that lies at the destination."""
+    """Replace a model at the destination."""
 
     def run(self, out: Console, show: Show) -> None:
-        """Read, write, and tell what it is."""
+        """Read the model, save it, and print a summary."""
         from labelwise.integrations.pecos import load_xr_linear
 
         if self.destination.exists() and not self.overwrite:

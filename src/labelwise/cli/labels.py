@@ -19,23 +19,23 @@ from labelwise.incremental import add_labels, added_labels, read_new_labels, rem
 from labelwise.models.base import Model, load_model
 from labelwise.models.training_report import AddedLabel
 
-MOST_LISTED = 20
-"""Labels that are shown one by one when they are added."""
+MAX_LISTED = 20
+"""Largest number of added labels that are listed one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Growing(Command):
-    """What the three commands have in common."""
+class IncrementalCommand(Command):
+    """The common options of the three commands."""
 
     model: Annotated[Path, Positional, arg(metavar="MODEL")]
-    """The folder of a trained model of any kind."""
+    """Folder of a trained model of any kind."""
     output: Path | None = None
-    """The folder to make; if not given, the new model takes the old one's place once it is complete."""
+    """The folder to write. If not given, the new model replaces the old one as soon as it is complete."""
     overwrite: bool = False
-    """Replace what lies at --output."""
+    """Replace a model at --output."""
 
     def _load(self) -> Model:
-        """The model, once it is clear that there is a place for its successor."""
+        """The model; an error before it is loaded if --output exists."""
         if self.output is not None and self.output.exists() and not self.overwrite:
             raise UsageError(f"{self.output} exists already; choose another place, or pass --overwrite")
         return load_model(self.model)
@@ -47,15 +47,15 @@ class Growing(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AddLabels(Growing):
-    """Teach a model new labels without training it anew; all other labels keep their weights.
+class AddLabels(IncrementalCommand):
+    """Add new labels to a model without training from scratch. All other labels keep their weights.
 
-    LABELS has one JSON object on each line, of which only the label is needed:
+    LABELS has one JSON object per line. Only "label" is required:
 
         {"label": "cycling", "text": "bicycles and their riders", "examples": ["a bell for the handlebar", "…"]}
 
-    A label with examples learns to tell them from other documents of its cluster: those of --data, or those that the
-    model keeps (labelwise train --growing). A label without examples is found by its text, or by its name.
+    A label with examples is trained on them, with other documents of its cluster as negatives: those of --data, or
+    those stored in the model (labelwise train --growing). A label without examples is found by its text or name.
 
     Try it: labelwise add-labels my-model new.jsonl --data my-shop --output grown
     """
@@ -63,17 +63,17 @@ class AddLabels(Growing):
     labels: Annotated[Path, Positional, arg(metavar="LABELS.jsonl")]
     """The labels to add."""
     data: Path | None = None
-    """Documents with labels, any data that labelwise reads, such as those that the model was trained on. Those that
-    have a new label are further examples of it, the others are what it is told from."""
+    """Documents with labels, in any format that labelwise reads, such as the training documents of the model. Documents
+    with a new label are further examples of it; the others are negatives."""
     split: str = "train"
     """The split of --data, where it is a folder of splits."""
     format: Format | None = None
-    """The format of --data; found by looking if not given."""
+    """Format of --data; detected if not given."""
     growing: IncrementalConfig = field(default_factory=IncrementalConfig)
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self, out: Console, show: Show) -> None:
-        """Read, add, save, tell."""
+        """Read the labels, add them, save the model, print what was added."""
         model, new = self._load(), read_new_labels(self.labels)
         data = None
         if self.data is not None:
@@ -84,13 +84,13 @@ class AddLabels(Growing):
         added = added_labels(grown)[-len(new) :]
         by_text = sum(one.examples == 0 for one in added)
         out.print(f"added: {len(new):,} labels, {by_text:,} of them by their text alone", markup=False)
-        if len(added) <= MOST_LISTED:
+        if len(added) <= MAX_LISTED:
             out.print(_table(added))
 
 
 @dataclass(frozen=True, kw_only=True)
-class RemoveLabels(Growing):
-    """Take labels out of a model. Without those that were added, it predicts exactly as it did before.
+class RemoveLabels(IncrementalCommand):
+    """Remove labels from a model. Once all added labels are removed, it predicts exactly as before.
 
     Try it: labelwise remove-labels grown cycling, or labelwise remove-labels grown --list
     """
@@ -100,18 +100,18 @@ class RemoveLabels(Growing):
     added: bool = False
     """Remove all labels that were added."""
     list: bool = False
-    """Show the labels that were added, and change nothing."""
+    """List the labels that were added, and change nothing."""
 
     def run(self, out: Console, show: Show) -> None:
-        """List, or remove and save."""
+        """List the added labels, or remove labels and save the model."""
         if sum((bool(self.labels), self.added, self.list)) != 1:
             raise UsageError("give the names of labels to remove, or --added for all that were added, or --list")
         model = self._load()
-        there = added_labels(model)
+        added = added_labels(model)
         if self.list:
-            out.print(_table(there) if there else "no label was added to this model")
+            out.print(_table(added) if added else "no label was added to this model")
             return
-        names = self.labels or tuple(one.label for one in there)
+        names = self.labels or tuple(one.label for one in added)
         if not names:
             raise UsageError(f"no label was added to {self.model}; name those that you want to remove")
         self._save(remove_labels(model, names), out)
@@ -119,34 +119,32 @@ class RemoveLabels(Growing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Update(Growing):
-    """Teach a model further documents. Clusters that they have labels in go on learning, all others stay as they are.
+class Update(IncrementalCommand):
+    """Train a model on further documents. Clusters with labels of these documents are updated, all others stay.
 
     Try it: labelwise update my-model new-documents.jsonl
     """
 
     data: Annotated[Path, Positional, arg(metavar="DATA")]
-    """Documents with labels of the model, any data that labelwise reads."""
+    """Documents with labels of the model, in any format that labelwise reads."""
     split: str = "train"
     """The split of DATA, where it is a folder of splits."""
     format: Format | None = None
-    """The format of DATA; found by looking if not given."""
+    """Format of DATA; detected if not given."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self, out: Console, show: Show) -> None:
-        """Read, learn, save, tell."""
+        """Read the documents, update the model, save it, print what it was trained on."""
         model = self._load()
         options = asdict(self.read)
         data = load_dataset(self.data, self.split, format=self.format, on_event=show.on_event, **options)
         unknown = set(data.labels) - set(model.labels_)
         if unknown:
-            show.remark(
-                f"labels that the model does not have: {len(unknown):,}, passed over (see labelwise add-labels)"
-            )
+            show.remark(f"labels that the model does not have: {len(unknown):,}, ignored (see labelwise add-labels)")
         updated = update(model, data, on_event=show.on_event)
         self._save(updated, out)
         last = updated.report_.updates[-1]
-        out.print(f"learnt from: {last.documents:,} documents with {last.labels:,} labels", markup=False)
+        out.print(f"trained on: {last.documents:,} documents with {last.labels:,} labels", markup=False)
 
 
 def _table(added: list[AddedLabel]) -> Table:

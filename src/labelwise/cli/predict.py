@@ -27,23 +27,23 @@ from labelwise.storage import to_json
 from labelwise.types import Csr
 
 BATCH = 10_000
-"""Texts of a text file in memory at once."""
+"""Number of texts in memory at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predict(Command):
-    """Suggest labels for texts, best first: a line for each text, or a file of predictions.
+    """Suggest labels for texts, best first: one line per text, or a file of predictions.
 
     Try it: labelwise predict my-model texts.txt --top-k 5 --output predictions.jsonl
     """
 
     model: Annotated[Path, Positional, arg(metavar="MODEL")]
-    """The folder of a trained model."""
+    """Folder of a trained model."""
     texts: Annotated[Path, Positional, arg(metavar="TEXTS")]
-    """A .txt file with a text on each line (also .gz and the like), any data that labelwise reads, or - for lines of
+    """A .txt file with one text per line (also compressed), data in any format that labelwise reads, or - for lines of
     standard input."""
     top_k: int = 5
-    """Most labels for each text."""
+    """Largest number of labels for each text."""
     min_probability: float = 0.0
     """Leave out labels below this probability; a text may then have none."""
     output: Path | None = None
@@ -54,13 +54,13 @@ class Predict(Command):
     split: str = "test"
     """The split to predict, where TEXTS is a folder of splits."""
     format: Format | None = None
-    """The data's format; found by looking if not given."""
+    """Format of the data; detected if not given."""
     threads: int | None = None
-    """Threads to use; all cores if not given."""
+    """Number of threads; all cores if not given."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self, out: Console, show: Show) -> None:
-        """Load the model, predict batch by batch, print or write."""
+        """Load the model, predict batch by batch, print or write the predictions."""
         if self.top_k < 1:
             raise UsageError(f"--top-k {self.top_k}: give 1 or more")
         if not 0 <= self.min_probability <= 1:
@@ -71,22 +71,22 @@ class Predict(Command):
         if model.calibrator_ is None:
             if self.min_probability:
                 raise UsageError(
-                    f"{self.model} is not calibrated, so its scores are no probabilities; train it with calibration, "
+                    f"{self.model} is not calibrated, so its scores are not probabilities; train it with calibration, "
                     "or leave out --min-probability"
                 )
-            show.remark("the model is not calibrated: the numbers are scores, no probabilities")
-        found = self._predictions(model, show)
+            show.remark("the model is not calibrated: the numbers are scores, not probabilities")
+        parts = self._predictions(model, show)
         if self.output is not None:
-            _joined(list(found)).write(self.output)
+            _joined(list(parts)).write(self.output)
             show.remark(f"written: {self.output}")
             return
-        for part in found:
+        for part in parts:
             for name, row in zip(part.ids or (), part, strict=True):
                 line = to_json({"id": name, "labels": row}) if self.json else readable(row)
                 out.print(line, markup=False)
 
     def _predictions(self, model: Model, show: Show) -> Iterator[Predictions]:
-        """Predictions of one batch after the other, with ids."""
+        """The predictions of each batch, with ids."""
         with Task(show.on_event, "predicting", unit="texts") as task:
             for ids, documents in self._batches(model, show):
                 options: dict[str, Any] = {"min_probability": self.min_probability, "threads": self.threads}
@@ -94,7 +94,7 @@ class Predict(Command):
                 task.advance(len(ids))
 
     def _batches(self, model: Model, show: Show) -> Iterator[tuple[list[str], list[str] | Csr]]:
-        """Ids and documents; lines of text are numbered from 0."""
+        """Ids and documents of each batch; lines of text are numbered from 0."""
         standard_input = str(self.texts) == "-"
         if standard_input or (self.format is None and self._is_text(model)):
             if not model.reads_texts:
@@ -103,16 +103,16 @@ class Predict(Command):
                     "in the format it was trained on"
                 )
             lines = _standard_input() if standard_input else self._lines()
-            # Whoever types wants the answer to each line.
+            # On a terminal each line is answered at once.
             size = 1 if standard_input and sys.stdin.isatty() else BATCH
             first = 0
             while texts := list(islice(lines, size)):
                 yield [str(number) for number in range(first, first + len(texts))], texts
                 first += len(texts)
             if not first:
-                raise DataError("there is no text in it; give a text on each line", path=self.texts)
+                raise DataError("the file holds no text; give one text per line", path=self.texts)
             return
-        # Labels are not looked at: documents that have none are as good as others.
+        # The labels are not used, so documents may have none.
         options: dict[str, Any] = {**asdict(self.read), "allow_unlabelled": True}
         data = load_dataset(self.texts, self.split, format=self.format, on_event=show.on_event, **options)
         documents = model.inputs(data)
@@ -122,7 +122,7 @@ class Predict(Command):
             yield names[start:end], documents[start:end]
 
     def _is_text(self, model: Model) -> bool:
-        """Whether the file holds a text on each line: a .txt file may also hold features."""
+        """Whether the file holds one text per line: a .txt file may also hold features."""
         if not plain_name(self.texts).endswith(".txt") or self.texts.is_dir():
             return False
         return model.reads_texts or (self.texts.is_file() and guess_format(self.texts, self.read) is None)
@@ -136,7 +136,7 @@ class Predict(Command):
 
 
 def readable(row: Iterable[tuple[str, float]]) -> str:
-    """Labels with their numbers on one line; a dash where there is none."""
+    """Labels with their scores on one line; a dash if there are none."""
     return ", ".join(f"{' '.join(label.split())} ({score:.2f})" for label, score in row) or "-"
 
 
@@ -151,6 +151,6 @@ def _standard_input() -> Iterator[str]:
 
 
 def _joined(parts: list[Predictions]) -> Predictions:
-    """Batches as one."""
+    """The predictions of all batches together."""
     matrix: Any = sp.vstack([part.matrix for part in parts], format="csr")
     return Predictions(matrix, parts[0].labels, [name for part in parts for name in part.ids or ()])

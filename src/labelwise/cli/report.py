@@ -18,49 +18,49 @@ from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.report.record import Record, read_records
 from labelwise.report.write import write_report
 
-FOUND = "(default: as labelwise train recorded it)"
+RECORDED = "(default: as labelwise train recorded it)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report(Command):
-    """Write one HTML page about a run: data, tree of labels, training curves, figures, calibration, best and worst
-    labels, examples with their mistakes, time and memory. Open it in any browser: it needs no network and no server.
+    """Write an HTML page about a run: data, label tree, training curves, metrics, calibration, best and worst labels,
+    examples with their errors, time and memory. Any browser opens it, without network and without a server.
 
-    The run is the latest one in the directory, or the one that made the model given; labelwise train --run-dir records
-    which model it makes of which data.
+    The run is the latest one in the directory, or the one that trained the given model: labelwise train --run-dir
+    records model and data.
 
     Try it: labelwise report my-run
     """
 
     directory: Annotated[Path, Positional, arg(metavar="RUN_DIR")]
-    """The run directory: what was passed as --run-dir."""
-    model: Annotated[Path | None, arg(metavar="MODEL", help_behavior_hint=FOUND)] = None
-    """The model that the run made."""
-    data: Annotated[Path | None, arg(metavar="DATA", help_behavior_hint=FOUND)] = None
+    """The run directory of the training (--run-dir)."""
+    model: Annotated[Path | None, arg(metavar="MODEL", help_behavior_hint=RECORDED)] = None
+    """The model that the run trained."""
+    data: Annotated[Path | None, arg(metavar="DATA", help_behavior_hint=RECORDED)] = None
     """The data: a folder of splits, or a file of test documents."""
     split: str = "test"
-    """The split that the model is tested on."""
+    """The split that the model is evaluated on."""
     output: Annotated[Path | None, arg(help_behavior_hint="(default: report.html in the run directory)")] = None
-    """The page to write; an older one is replaced."""
+    """The page to write; an existing page is replaced."""
     bootstrap: int = 1000
-    """Resamples behind the intervals; 0 for none."""
+    """Number of resamples for the intervals; 0 for no intervals."""
     seed: int = 0
-    """Where chance begins: the resampling, and the examples drawn."""
+    """Random seed of the resampling and of the drawn examples."""
     format: Format | None = None
-    """The data's format; found by looking if not given."""
+    """Format of the data; detected if not given."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self, out: Console, show: Show) -> None:
-        """Find, read, test, write."""
+        """Find run, model and data, evaluate the model, write the page."""
         output = self.output or self.directory / "report.html"
         if output.is_dir():
             raise UsageError(f"{output} is a folder; give a file to write, such as {output / 'report.html'}")
         record, data, model = self._find(show)
         if model is not None and not model.is_dir():
-            raise StorageError(f"{model} is no model; give a folder that was written by labelwise train")
+            raise StorageError(f"{model} is not a model; give a folder that was written by labelwise train")
         splits, generated = (None, False) if data is None else self._read(data, show)
         name = (model or self.directory).resolve().name
-        told = "" if data is None else f" on {data.resolve().name}" + (" (generated data)" if generated else "")
+        on_data = "" if data is None else f" on {data.resolve().name}" + (" (generated data)" if generated else "")
         page = write_report(
             self.directory,
             output,
@@ -68,7 +68,7 @@ class Report(Command):
             data=splits,
             split=self.split,
             record=record,
-            title=f"{name}{told}",
+            title=f"{name}{on_data}",
             generated=generated,
             bootstrap=self.bootstrap,
             seed=self.seed,
@@ -77,33 +77,33 @@ class Report(Command):
         out.print(f"the report: {page} ({page.stat().st_size / 1e3:,.0f} kB)", markup=False)
 
     def _find(self, show: Show) -> tuple[Record, Path | None, Path | None]:
-        """The run, and the data and the model that it was about: as given, or as the run's own command says."""
+        """The run with its data and its model: as given, or as the recorded command says."""
         records = read_records(self.directory)
         for record in reversed(records):
-            trained = _trained(record)
-            if trained is None:
+            recorded = _data_and_model(record)
+            if recorded is None:
                 continue
-            data, model = trained
+            data, model = recorded
             if self.model is not None and self.model.resolve() != model.resolve():
                 continue
             if self.model is None and not model.is_dir():
-                show.remark(f"the run made the model {model}, which is no longer there; pass --model if it was moved")
+                show.remark(f"the run trained the model {model}, which does not exist; pass --model if it was moved")
             if self.data is None and not data.exists():
-                show.remark(f"the run was trained on {data}, which is no longer there; pass --data if it was moved")
+                show.remark(f"the run was trained on {data}, which does not exist; pass --data if it was moved")
             return (
                 record,
                 self.data or (data if data.exists() else None),
                 self.model or (model if model.is_dir() else None),
             )
         if self.model is None or self.data is None:
-            show.remark("the run does not say which model it made of which data: pass --model and --data")
+            show.remark("the run does not record model and data: pass --model and --data")
         return records[-1], self.data, self.model
 
     def _read(self, data: Path, show: Show) -> tuple[dict[str, Dataset], bool]:
-        """The splits; a single file is the training split if the run recorded it, the one to test on if given."""
+        """The splits. A single file is the training split if the run recorded it, the split to evaluate on if given."""
         options = {"format": self.format, "on_event": show.on_event, **asdict(self.read)}
         if not data.exists():
-            raise DataError("there are no such data; check the spelling", path=data)
+            raise DataError("there is no such file or folder; check the spelling", path=data)
         if data.is_dir():
             splits = load_splits(data, **options)
             if self.split not in splits and self.split != "test":
@@ -113,8 +113,8 @@ class Report(Command):
         return {name: load_dataset(data, name, **options)}, False
 
 
-def _trained(record: Record) -> tuple[Path, Path] | None:
-    """Data and model of a recorded `labelwise train`, None if the run was something else."""
+def _data_and_model(record: Record) -> tuple[Path, Path] | None:
+    """Data and model of a recorded `labelwise train`; None if the run was another command."""
     if not record.command or record.command[0] != "train":
         return None
     import tyro
@@ -125,6 +125,6 @@ def _trained(record: Record) -> tuple[Path, Path] | None:
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
             config = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
             command = tyro.cli(Train, args=record.command[1:], config=config)
-    except SystemExit:  # the words of another version
+    except SystemExit:  # options of another version of labelwise
         return None
     return record.folder / command.data, record.folder / command.model

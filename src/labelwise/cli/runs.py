@@ -18,7 +18,7 @@ from labelwise.storage.run_directory import RunDirectory
 
 @dataclass(frozen=True, kw_only=True)
 class Runs(Command):
-    """List what a run directory holds: each stage's result with its size, the time it took and when it was used.
+    """List the results of a run directory with their sizes and computing times, and the number of runs that use them.
 
     Try it: labelwise runs demo-run --prune --keep 2
     """
@@ -26,16 +26,16 @@ class Runs(Command):
     directory: Annotated[Path, Positional, arg(metavar="DIRECTORY")]
     """The run directory."""
     prune: bool = False
-    """Remove results that the latest runs do not use, and what killed processes left half-written."""
+    """Remove results that the latest runs do not use, and half-written files of killed processes."""
     keep: int = 1
     """With --prune: the number of latest runs whose results stay."""
     dry_run: bool = False
-    """With --prune: only tell what would be removed."""
+    """With --prune: only list what would be removed."""
     json: bool = False
     """Print JSON instead of a table."""
 
     def run(self, out: Console, show: Show) -> None:
-        """List or prune."""
+        """List the results, or remove some of them."""
         directory = RunDirectory(self.directory)
         if self.prune:
             removed = directory.prune(keep=self.keep, dry_run=self.dry_run)
@@ -70,5 +70,5 @@ class Runs(Command):
 
 
 def megabytes(n_bytes: int) -> str:
-    """A size that people can read."""
+    """A number of bytes as text, in megabytes."""
     return f"{n_bytes / 1e6:,.1f} MB"

@@ -22,20 +22,20 @@ class GenerateShop(Command):
     """
 
     destination: Annotated[Path, Positional, arg(metavar="DESTINATION")]
-    """The folder to make: train.jsonl, test.jsonl, labels.txt, README.md."""
+    """The folder to write: train.jsonl, test.jsonl, labels.txt, README.md."""
     products: int = 20_000
-    """Products in all, training and test."""
+    """Number of products, training and test together."""
     queries: int = 5_000
-    """Distinct search queries: the labels."""
+    """Number of distinct search queries: the labels."""
     seed: int = 0
-    """The same seed and sizes give the same bytes."""
+    """Random seed. The same seed and sizes give the same bytes."""
     test_fraction: float = 0.1
-    """Share of the products that is set aside for testing."""
+    """Share of the products in the test split."""
     overwrite: bool = False
-    """Replace a shop that lies at the destination."""
+    """Replace a shop at the destination."""
 
     def run(self, out: Console, show: Show) -> None:
-        """Generate and tell what was written."""
+        """Generate the shop and print what was written."""
         shop = write_shop(
             self.destination,
             self.products,

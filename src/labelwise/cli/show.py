@@ -1,4 +1,4 @@
-"""Long work on a terminal: bars there, plain lines elsewhere, nothing if quiet. All of it on standard error."""
+"""Progress and remarks on standard error: bars on a terminal, plain lines elsewhere, nothing with --quiet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECONDS_BETWEEN_LINES = 5.0
 
 
 class Show:
-    """Draws what the library reports through `on_event`."""
+    """Prints the events that the library reports through `on_event`."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
@@ -47,12 +47,12 @@ class Show:
             self._bars = None
 
     def remark(self, sentence: str) -> None:
-        """Say something that is not a result."""
+        """Print a sentence that is not a result."""
         if not self.quiet:
             self.console.print(sentence, markup=False)
 
     def on_event(self, name: str, values: Mapping[str, Any]) -> None:
-        """Draw one report of the library."""
+        """Print an event of the library."""
         if self.quiet:
             return
         if name == "progress":
@@ -60,7 +60,7 @@ class Show:
         elif name == "waiting":
             self.remark(f"waiting for {values['stage']}: {values['reason']}")
         elif name == "stage" and values["found"]:
-            self.remark(f"{values['stage']}: found in the run directory, made in {values['seconds']:.1f} s before")
+            self.remark(f"{values['stage']}: found in the run directory, computed before in {values['seconds']:.1f} s")
         elif name == "remark":
             self.remark(values["text"])
         elif name == "matcher":
@@ -70,7 +70,7 @@ class Show:
             self.remark(f"trial {values['number']}: {settings}: {values['metric']} {values['score']:.2f}")
 
     def _matcher(self, values: Mapping[str, Any]) -> None:
-        """A point of the training curve, now and then; recall is measured seldom, and a terminal shows all of it."""
+        """Print a point of the training curve, at most one every few seconds; a terminal shows every recall."""
         now = time.monotonic()
         if now < self._next_line.get("matcher", 0.0) and not ("recall" in values and self._bars is not None):
             return

@@ -18,7 +18,7 @@ from labelwise.errors import UsageError
 
 @dataclass(frozen=True, kw_only=True)
 class Stats(Command):
-    """Describe a data set: the columns of the paper's Table 2, the label tail, unseen labels, duplicates.
+    """Describe a data set: the columns of the paper's Table 2, the label tail, unseen labels, duplicate texts.
 
     Try it: labelwise stats my-data --plot tail.png
     """
@@ -26,19 +26,19 @@ class Stats(Command):
     data: Annotated[Path, Positional, arg(metavar="DATA")]
     """A folder of splits or a single file, in any format that labelwise reads."""
     plot: Path | None = None
-    """Draw the long tail of the labels (the paper's Figure 1, left) into this .png or .svg file."""
+    """Plot the long tail of the labels (the paper's Figure 1, left) into this .png or .svg file."""
     output: Path | None = None
-    """Also write the figures into this JSON file."""
+    """Also write the statistics into this JSON file."""
     json: bool = False
     """Print JSON instead of a table."""
     format: Format | None = None
-    """The data's format; found by looking if not given."""
+    """Format of the data; detected if not given."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self, out: Console, show: Show) -> None:
-        """Read, count, print, draw."""
+        """Read the data, print the statistics, plot the label tail."""
         if self.plot is not None and self.plot.suffix not in (".png", ".svg"):
-            raise UsageError(f"--plot {self.plot}: a picture is a .png or an .svg file")
+            raise UsageError(f"--plot {self.plot}: give a .png or an .svg file")
         splits = load_splits(self.data, format=self.format, on_event=show.on_event, **asdict(self.read))
         statistics = describe(splits)
         name = self.data.resolve().name
@@ -58,4 +58,4 @@ class Stats(Command):
 
             train = splits.get("train") or next(iter(splits.values()))
             plot_tail(label_counts(train), self.plot, title=name, generated=generated)
-            show.remark(f"drawn: {self.plot}")
+            show.remark(f"plotted: {self.plot}")

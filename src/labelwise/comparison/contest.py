@@ -130,7 +130,7 @@ def run_contest(
     systems: Sequence[System],
     source: DataLocation,
     *,
-    rules: EvalSettings | None = None,
+    settings: EvalSettings | None = None,
     run_dir: Path | str | None = None,
     against: Mapping[str, Path] | None = None,
     on_event: OnEvent | None = None,
@@ -146,9 +146,9 @@ def run_contest(
 
     A system that fails has its reason in its entry; the others go on.
     """
-    rules, against = rules or EvalSettings(), against or {}
-    if rules.n_seeds < 1:
-        raise UsageError(f"the number of seeds is {rules.n_seeds}; it must be at least 1")
+    settings, against = settings or EvalSettings(), against or {}
+    if settings.n_seeds < 1:
+        raise UsageError(f"the number of seeds is {settings.n_seeds}; it must be at least 1")
     check_names([*(system.name for system in systems), *against])
     splits = source.read(on_event)
     entries = []
@@ -158,16 +158,16 @@ def run_contest(
             for number, system in enumerate(systems, 1):
                 if on_event is not None:
                     on_event("remark", {"text": f"system {number} of {len(systems)}: {system.name}"})
-                entries.append(_entry(system, source, splits, rules, run, on_event))
+                entries.append(_entry(system, source, splits, settings, run, on_event))
     for name, path in against.items():
-        make = partial(_read_file, path, splits, rules)
+        make = partial(_read_file, path, splits, settings)
         entries.append(_told(SystemResult(name=name, kind="file"), make))
     return SystemComparison(
         data=splits.name,
         generated=splits.generated,
-        ks=rules.ks,
-        n_seeds=rules.n_seeds,
-        entries=tuple(_tested(entries, rules)),
+        ks=settings.ks,
+        n_seeds=settings.n_seeds,
+        entries=tuple(_tested(entries, settings)),
     )
 
 
@@ -223,7 +223,7 @@ def _entry(
     system: System,
     source: DataLocation,
     splits: Splits,
-    rules: EvalSettings,
+    settings: EvalSettings,
     run: RunDirectory,
     on_event: OnEvent | None,
 ) -> SystemResult:
@@ -231,29 +231,29 @@ def _entry(
 
     def measured(seeded: System, folder: Path) -> None:
         # The process has the run directory open itself, and writes its events there.
-        measure_alone(seeded, source, folder, top_k=rules.top_k, run_dir=run.path, on_event=on_event)
+        measure_alone(seeded, source, folder, top_k=settings.top_k, run_dir=run.path, on_event=on_event)
 
     def make() -> tuple[list[Evaluation], Costs]:
         outcomes = []
-        for seed in range(rules.n_seeds if system.model is None else 1):
-            seeded = system.with_seed(seed) if rules.n_seeds > 1 else system
+        for seed in range(settings.n_seeds if system.model is None else 1):
+            seeded = system.with_seed(seed) if settings.n_seeds > 1 else system
             # Memory is measured in a process of its own only: what was measured otherwise is no substitute.
-            inputs = {**seeded.identity(splits), "top_k": rules.top_k, "alone": True}
+            inputs = {**seeded.identity(splits), "top_k": settings.top_k, "alone": True}
             outcomes.append(find_outcome(run, splits, inputs, partial(measured, seeded)))
-        return [rules.judge(splits, outcome.predictions) for outcome in outcomes], mean_costs(
+        return [settings.judge(splits, outcome.predictions) for outcome in outcomes], mean_costs(
             [outcome.costs for outcome in outcomes]
         )
 
     return _told(SystemResult(name=system.name, kind="trained" if system.model is None else "model"), make)
 
 
-def _read_file(path: Path, splits: Splits, rules: EvalSettings) -> tuple[list[Evaluation], Costs]:
+def _read_file(path: Path, splits: Splits, settings: EvalSettings) -> tuple[list[Evaluation], Costs]:
     predictions = read_predictions(path, splits.test.labels, splits.test.ids)
     if len(predictions) != len(splits.test):
         raise DataError(
             f"there are predictions for {len(predictions)} documents but the split has {len(splits.test)}", path=path
         )
-    return [rules.judge(splits, predictions)], Costs()
+    return [settings.judge(splits, predictions)], Costs()
 
 
 def _told(entry: SystemResult, make: Callable[[], tuple[list[Evaluation], Costs]]) -> SystemResult:
@@ -266,7 +266,7 @@ def _told(entry: SystemResult, make: Callable[[], tuple[list[Evaluation], Costs]
     return replace(entry, evaluation=pooled(evaluations), seeds=seeds, costs=costs)
 
 
-def _tested(entries: Sequence[SystemResult], rules: EvalSettings) -> list[SystemResult]:
+def _tested(entries: Sequence[SystemResult], settings: EvalSettings) -> list[SystemResult]:
     """Every system but the first tested against it."""
     first = entries[0]
     if first.evaluation is None:
@@ -275,7 +275,7 @@ def _tested(entries: Sequence[SystemResult], rules: EvalSettings) -> list[System
     for entry in entries[1:]:
         found = None
         if entry.evaluation is not None:
-            found = rules.test(entry.evaluation, first.evaluation, (entry.name, first.name))
+            found = settings.test(entry.evaluation, first.evaluation, (entry.name, first.name))
         tested.append(replace(entry, against_first=found))
     return tested
 

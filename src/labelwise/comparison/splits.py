@@ -18,15 +18,15 @@ from labelwise.types import Csr, OnEvent
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Splits:
-    """What systems learn from, and what they are judged by."""
+    """The training and validation documents of the systems, and the documents that they are evaluated on."""
 
     name: str
     train: Dataset
     validation: Dataset | None
     test: Dataset
-    """Its labels begin with those of training; what training does not know follows."""
+    """Its labels begin with those of the training documents; labels of test documents alone follow."""
     generated: bool = False
-    """Made by a program, as the shop is: figures on such data prove little."""
+    """Whether a program made the data, as it did the shop: results on such data prove little."""
 
     @classmethod
     def read(
@@ -36,17 +36,17 @@ class Splits:
         split: str = "test",
         format: Format | None = None,  # noqa: A002
         options: ReadOptions | None = None,
-        most: int | None = None,
+        max_docs: int | None = None,
         on_event: OnEvent | None = None,
     ) -> Self:
-        """Read a folder with a training split and the split to be judged by.
+        """Read a folder with a training split and the split to evaluate on.
 
         Parameters
         ----------
         split
-            The split that systems are judged by.
-        most
-            Take only the first so many documents of each split, to try something out.
+            The split that systems are evaluated on.
+        max_docs
+            Take only this many documents from the start of each split, for a quick try.
         """
         path, options = Path(path), options or ReadOptions()
         known = open_source(path, format=format, options=options).labels_known
@@ -55,11 +55,11 @@ class Splits:
             if wanted not in splits:
                 raise DataError(f"there is no split {wanted!r}; there are: {', '.join(splits)}", path=path)
         if split == "train":
-            raise UsageError("systems are not judged by the documents that they learn from; give another split")
-        if most is not None:
-            splits = {name: part.take(np.arange(min(most, len(part)))) for name, part in splits.items()}
+            raise UsageError("systems are not evaluated on the documents that they are trained on; give another split")
+        if max_docs is not None:
+            splits = {name: part.take(np.arange(min(max_docs, len(part)))) for name, part in splits.items()}
         train = splits["train"]
-        # Labels are numbered as they are met, training first: those of other splits alone come last.
+        # Labels are numbered in the order of reading, training first, so labels of other splits alone come last.
         n_labels = train.n_labels if known else int(train.Y.indices.max(initial=-1)) + 1
         validation = splits.get("validation") if split != "validation" else None
         generated = (path / "shop.json").is_file()
@@ -83,12 +83,12 @@ class Splits:
 
     @cached_property
     def learnt(self) -> str:
-        """Fingerprint of all that a system learns from."""
+        """Fingerprint of the training and validation documents."""
         return fingerprint([_content(self.train), None if self.validation is None else _content(self.validation)])
 
     @cached_property
     def judged(self) -> str:
-        """Fingerprint of the documents that systems are judged by, and of the names of their labels."""
+        """Fingerprint of the test documents and their label names."""
         return fingerprint(_content(self.test))
 
 

@@ -32,7 +32,7 @@ class DataLocation:
     split: str = "test"
     format: Format | None = None
     options: ReadOptions = field(default_factory=ReadOptions)
-    most: int | None = None
+    max_docs: int | None = None
 
     def read(self, on_event: OnEvent | None = None) -> Splits:
         """The splits."""
@@ -41,7 +41,7 @@ class DataLocation:
             split=self.split,
             format=self.format,
             options=self.options,
-            most=self.most,
+            max_docs=self.max_docs,
             on_event=on_event,
         )
 
