@@ -1,7 +1,7 @@
-"""What the scripts of the paper's tables share: options, encoders, rows with intervals, tests, markdown and JSON.
+"""Parts that the scripts of the paper's tables share: options, encoders, rows with intervals, tests, markdown and JSON.
 
-Rows are trained in this process, one after the other, so that data are read once and a GPU is set up once; what a run
-directory holds already is found there. Times in the results are therefore less pure than those of `labelwise compare`.
+All rows are trained in this process, one after the other, so that data are read once and a GPU is set up once. Finished
+stages of the run directory are reused. So times in these results are less exact than those of `labelwise compare`.
 """
 
 from __future__ import annotations
@@ -39,36 +39,38 @@ from labelwise.storage import write_json
 from labelwise.storage.run_directory import RunDirectory
 
 TOP_K = 20
-"""Labels of each document that are predicted: ensembles look below the five that count."""
+"""Number of labels that are predicted for each document: ensembles need more than the five that count."""
 
 
 # ---------------------------------------------------------------------- options
 
 
 def parser_of(doc: str | None, *, data: str | None = "one", encoders: bool = True) -> argparse.ArgumentParser:
-    """The options that all scripts have; `data` says how many data sets: "one", "many" or None."""
+    """The options of all scripts; `data` is the number of data sets: "one", "many" or None."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     if data is not None:
         parser.add_argument("data", type=Path, **({"nargs": "+"} if data == "many" else {}))
-    parser.add_argument("--run-dir", type=Path, help="keep stages and predictions there, and find them again")
+    parser.add_argument(
+        "--run-dir", type=Path, help="run directory: finished stages and predictions are kept and reused"
+    )
     parser.add_argument("--json", type=Path, help="write the results into this file")
-    parser.add_argument("--most", type=int, help="use only so many documents of each split: for trying the script out")
+    parser.add_argument("--most", type=int, help="number of documents of each split, for a trial of the script")
     if encoders:
         parser.add_argument(
             "--encoders",
             default="minilm,gte-small,mpnet",
-            help="in the places of BERT, RoBERTa, XLNet: names of encoders.toml, or NAME=FOLDER, by commas",
+            help="instead of BERT, RoBERTa, XLNet: names of encoders.toml, or NAME=FOLDER, by commas",
         )
         parser.add_argument("--preset", default="x-transformer", help="settings of X-Transformer, such as eurlex-4k")
         parser.add_argument("--seed", type=int, default=0)
         parser.add_argument("--threads", type=int)
-        parser.add_argument("--bootstrap", type=int, default=1000, help="resamples behind the intervals")
+        parser.add_argument("--bootstrap", type=int, default=1000, help="number of resamples for the intervals")
         add_settings(parser)
     return parser
 
 
 def run_script(main: Callable[[], None]) -> None:
-    """Run a script; what is wrong with its input is told in one sentence."""
+    """Run a script; an error in its input ends it with one sentence."""
     try:
         main()
     except LabelwiseError as error:
@@ -76,7 +78,7 @@ def run_script(main: Callable[[], None]) -> None:
 
 
 def read_options() -> ReadOptions:
-    """Real data have documents with the same id."""
+    """Options for real data, which have several documents with the same id."""
     return ReadOptions(allow_duplicate_ids=True)
 
 
@@ -89,16 +91,16 @@ class Row:
 
     name: str
     columns: dict[str, str] = field(default_factory=dict)
-    """What it is made of, by column."""
+    """The configuration, by column."""
     evaluation: Evaluation | None = None
-    """None if it was not run."""
+    """None if the row was not run."""
     costs: Costs | None = None
     predictions: Predictions | None = None
     note: str | None = None
-    """Why it was not run, or what to keep in mind."""
+    """The reason why the row was not run, or a remark."""
 
     def to_dict(self, metrics: Sequence[str]) -> dict[str, Any]:
-        """Ready for JSON."""
+        """The row as plain data."""
         values: dict[str, Any] = {"name": self.name, **self.columns, "run": self.evaluation is not None}
         if self.evaluation is not None:
             values["scores"] = plain_figures({metric: self.evaluation.scores[metric] for metric in metrics})
@@ -114,7 +116,7 @@ class Row:
 
 
 class Bench(ExitStack):
-    """Data, run directory and yardstick of one script; a context manager."""
+    """Data, run directory and evaluation of one script; a context manager."""
 
     def __init__(
         self, options: argparse.Namespace, *, ks: tuple[int, ...] = (1, 3, 5), data: Path | None = None
@@ -129,15 +131,15 @@ class Bench(ExitStack):
         self.run = self.enter_context(RunDirectory(place, purpose=Path(sys.argv[0]).stem, on_event=tell))
 
     def metrics(self, *names: str) -> list[str]:
-        """Such as P@1, P@3, P@5, R@1, … for P and R."""
+        """Names of metrics with cut-offs: P@1, P@3, P@5, R@1, … for P and R."""
         return [f"{name}@{k}" for name in names for k in self.rules.ks]
 
     def linear(self, preset: str) -> System:
-        """A linear preset."""
+        """A linear preset as a system."""
         return System(name=preset, preset=preset, settings={"seed": self.options.seed, "threads": self.options.threads})
 
     def neural(self, name: str, encoder: EncoderChoice, preset: str | None = None, **changes: Any) -> System:
-        """X-Transformer, or a relative of it, with the script's settings and changes on top."""
+        """X-Transformer or another preset with an encoder, with the options of the command line and further changes."""
         settings = neural_settings(self.options, self.splits.name)
         settings = {**settings, "seed": self.options.seed, "threads": self.options.threads, **changes}
         settings["encoder"] = {**settings["encoder"], **encoder.settings}
@@ -147,15 +149,15 @@ class Bench(ExitStack):
         return System(name=name, preset=preset or self.options.preset, settings=settings)
 
     def ensemble(self, name: str, members: Sequence[System], **settings: Any) -> System:
-        """labelwise's own Ensemble: trained as one, with weights that held-out documents choose."""
+        """The `Ensemble` of labelwise: trained together, with weights that held-out documents choose."""
         learn = bool(self.options.learn_validation)
         settings = {"seed": self.options.seed, "threads": self.options.threads, "learn_validation": learn, **settings}
         return System(name=name, members=tuple(members), settings=settings)
 
     def row(self, system: System, *, keep_model: bool = False, **columns: str) -> tuple[Row, Outcome | None]:
-        """Train a system, or find its predictions; a failure is told in the row."""
+        """Train a system, or reuse its predictions; the row reports a failure."""
         splits, learns = self.splits, self.options.learn_validation
-        if learns and isinstance(system.config, LinearTreeConfig):  # models with an encoder do it by themselves
+        if learns and isinstance(system.config, LinearTreeConfig):  # models with an encoder do this in fit
             if splits.validation is None:
                 raise UsageError(f"--learn-validation: {splits.name} has no validation split; leave it out")
             splits = replace(splits, train=splits.train.followed_by(splits.validation))
@@ -171,7 +173,7 @@ class Bench(ExitStack):
     def special(
         self, name: str, inputs: Mapping[str, Any], compute: Callable[[], tuple[Predictions, Costs]], **columns: str
     ) -> Row:
-        """A row that is no preset: `compute` gives predictions and costs, kept under `inputs` and the data."""
+        """A row that is not a preset: `compute` returns predictions and costs, kept under `inputs` and the data."""
 
         def write(folder: Path) -> None:
             predictions, costs = compute()
@@ -182,11 +184,11 @@ class Bench(ExitStack):
         return self._found(name, partial(find_outcome, self.run, self.splits, everything, write), columns)[0]
 
     def judged(self, name: str, predictions: Predictions, costs: Costs | None = None, **columns: str) -> Row:
-        """A row from predictions that are there."""
+        """A row with the evaluation of given predictions."""
         evaluation = self.rules.judge(self.splits, predictions)
         row = Row(name, columns, evaluation, costs, predictions)
         say(f"{name}: " + "  ".join(f"{metric} {evaluation[metric]:.2f}" for metric in self.metrics("P")))
-        if self.options.json is not None:  # a script that is cut off leaves what it had
+        if self.options.json is not None:  # a script that is interrupted leaves its finished rows
             self._done.append(row.to_dict(self.metrics("P", "R", "PSP")))
             write_json(partial_file(self.options.json), {**self.about(), "rows": self._done})
         return row
@@ -201,13 +203,13 @@ class Bench(ExitStack):
         return self.judged(name, outcome.predictions, outcome.costs, **columns), outcome
 
     def test(self, first: Row, second: Row) -> Comparison | None:
-        """First minus second on the same documents; None where one of both was not run."""
+        """First minus second on the same documents; None if one of them was not run."""
         if first.evaluation is None or second.evaluation is None:
             return None
         return self.rules.test(first.evaluation, second.evaluation, (first.name, second.name))
 
     def about(self) -> dict[str, Any]:
-        """The data, the settings and the machine, for the results."""
+        """Data, settings and machine, for the results file."""
         splits, options = self.splits, self.options
         return {
             "data": splits.name,
@@ -218,14 +220,14 @@ class Bench(ExitStack):
                 "test": len(splits.test),
             },
             "labels": splits.train.n_labels,
-            "tried out on": options.most,
+            "trial on documents": options.most,
             "options": {name: str(value) for name, value in vars(options).items() if value is not None},
             "machine": machine(),
         }
 
 
 def combine_rows(bench: Bench, name: str, rows: Sequence[Row], rule: str, **columns: str) -> Row:
-    """An ensemble: the lists of several rows made into one by a rule, all with the same weight."""
+    """An ensemble of several rows: their rankings are combined by a rule, with equal weights."""
     from labelwise.models.ensemble.rules import combine
 
     lists = [row.predictions for row in rows]
@@ -240,7 +242,7 @@ def combine_rows(bench: Bench, name: str, rows: Sequence[Row], rule: str, **colu
 
 
 def summed(costs: Sequence[Costs]) -> Costs:
-    """What members cost together, where each is trained by itself."""
+    """The sum of the costs of members that are trained separately."""
     values = {}
     for name in ("train_s", "train_cpu_s", "predict_ms", "predict_cpu_ms", "model_mb"):
         given = [getattr(cost, name) for cost in costs]
@@ -251,7 +253,7 @@ def summed(costs: Sequence[Costs]) -> Costs:
 def relative(
     first: Evaluation, second: Evaluation, metric: str, *, resamples: int = 1000, seed: int = 0
 ) -> dict[str, float]:
-    """By how many percent of the second the first is ahead, with the 95 % interval of the paired bootstrap."""
+    """Improvement of the first over the second in percent, with the 95 % interval of the paired bootstrap."""
     parts = []
     for evaluation in (first, second):
         above, below = evaluation.contributions.place["", metric]
@@ -271,7 +273,7 @@ def relative(
 
 
 def improvements(row: Row, anchor: Row | None, metrics: list[str]) -> dict[str, Any] | None:
-    """Over Parabel in percent, by metric."""
+    """Improvement over Parabel in percent, by metric."""
     if anchor is None or row.evaluation is None or anchor.evaluation is None or row is anchor:
         return None
     return {metric: relative(row.evaluation, anchor.evaluation, metric) for metric in metrics}

@@ -1,4 +1,4 @@
-"""The encoders of the tables: which there are, what they are, and whether they are here."""
+"""The encoders of the tables, with descriptions, and whether they are on this machine."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class EncoderChoice:
     """An encoder of a table."""
 
     name: str
-    """What the table calls it."""
+    """The name in the table."""
     folder: str
-    """What `EncoderConfig.name` takes."""
+    """The value of `EncoderConfig.name`."""
     about: str
     place: str
     missing: str | None = None
-    """Why it cannot be run here."""
+    """The reason why the encoder cannot be run here."""
     pooling: str = "auto"
-    """What `EncoderConfig.pooling` takes."""
+    """The value of `EncoderConfig.pooling`."""
     learning_rate: float | None = None
-    """The most that its fine-tuning takes, where that is known."""
+    """The largest learning rate with which fine-tuning is stable, if it is known."""
 
     @property
     def settings(self) -> dict[str, str]:
@@ -38,16 +38,16 @@ class EncoderChoice:
 
 
 def known_encoders() -> dict[str, dict[str, Any]]:
-    """What encoders.toml holds."""
+    """The contents of encoders.toml."""
     return tomllib.loads((HERE / "encoders.toml").read_text(encoding="utf-8"))
 
 
 def choose_encoders(given: str) -> list[EncoderChoice]:
-    """Encoders by commas, each looked for; one that is not there says why."""
+    """Encoders from a list with commas; `missing` has the reason if one is not on this machine."""
     known, chosen = known_encoders(), []
     for part in given.split(","):
         name, _, folder = part.strip().partition("=")
-        about = known.get(name, {"about": f"{name}, of your own choice", "place": "", "name": name})
+        about = known.get(name, {"about": f"{name}, given on the command line", "place": "", "name": name})
         folder = folder or about["name"]
         missing = None
         try:

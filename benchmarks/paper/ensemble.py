@@ -1,17 +1,18 @@
-"""The ensemble of nine, its members, and what kind of difference between members is worth most, on any data set.
+"""Measures the ensemble of nine, its members, and groups of members, for any data set.
 
     python benchmarks/paper/ensemble.py DATA [--encoders minilm,gte-small=DIR,mpnet=DIR] [--run-dir DIR] [--json FILE]
 
-Trains labelwise's Ensemble of three label embeddings with each encoder (an encoder is fine-tuned once for its three
-trees; rule, weights and calibration come from validation or held-out documents) and predicts the test documents once.
-From the members' lists it then shows, with 95 % intervals over the test documents: every member; the three trees of an
-encoder and the three encoders of a tree (equal weights, by --rule); all with equal weights; the Ensemble itself; and
-how far each is ahead of Parabel in percent. Paired tests answer: is the Ensemble better than its best member, are three
-trees better than one, do different label embeddings combine better than different encoders.
+The script trains the `Ensemble` of labelwise with three label embeddings for each encoder. An encoder is fine-tuned
+once for its three label trees; rule, weights and calibration come from the validation split or from held-out documents.
+The test documents are predicted once. The table has, with 95 % intervals over the test documents: every member; the
+three trees of an encoder, and the three encoders of a label embedding (equal weights, combined by --rule); all members
+with equal weights; the Ensemble; and the improvement of each over Parabel in percent. Paired tests answer whether the
+Ensemble is better than its best member, whether three trees are better than one, and whether different label embeddings
+combine better than different encoders.
 
-Encoders can be trained side by side: run the script once for each encoder with one --run-dir and --fit-only, then once
-for all of them, which finds everything there. What Ensemble and members say of held-out and test documents is kept in
-the run directory: other tables find it there, and it is judged again without training anything.
+Encoders can be fine-tuned in parallel: run the script once for each encoder with one --run-dir and --fit-only, then
+once for all encoders. The predictions for held-out and test documents are kept in the run directory; other tables reuse
+them without any training.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ EQUAL, WHOLE = "all, equal weights", "Ensemble"
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--rule", default="average", help="how members of equal weight are combined")
+    parser.add_argument("--rule", default="average", help="rule that combines members with equal weights")
     parser.add_argument("--own-encoders", action="store_true", help="fine-tune an encoder for every member")
-    parser.add_argument("--prune", type=float, help="drop members that bring less than this on held-out documents")
-    parser.add_argument("--fit-only", action="store_true", help="fill the run directory, predict nothing")
-    parser.add_argument("--no-parabel", action="store_true", help="do not train Parabel to compare with")
+    parser.add_argument("--prune", type=float, help="drop members that gain less than this on held-out documents")
+    parser.add_argument("--fit-only", action="store_true", help="only train, into the run directory")
+    parser.add_argument("--no-parabel", action="store_true", help="do not train Parabel for the comparison")
     options = parser.parse_args()
     with Bench(options) as bench:
         encoders = choose_encoders(options.encoders)
@@ -68,7 +69,7 @@ def main() -> None:
 
 
 def table(bench: Bench, nine: Nine) -> dict[str, Row]:
-    """Rows by name, in the order in which they are shown."""
+    """Rows by name, in the order of the table."""
     options, rows = bench.options, {}
     if not options.no_parabel:
         rows[PARABEL] = bench.row(bench.linear(PARABEL))[0]
@@ -85,7 +86,7 @@ def table(bench: Bench, nine: Nine) -> dict[str, Row]:
 
 
 def claims(bench: Bench, rows: Mapping[str, Row]) -> dict[str, tuple[str, str]]:
-    """What is asked, and the rows that answer it: the first minus the second."""
+    """Claims, and the rows that test them: the first minus the second."""
     members = [name for name in rows if name.startswith(LABEL_EMBEDDINGS)]
 
     def best(names: Sequence[str]) -> str:
@@ -128,9 +129,9 @@ def show(
         over = [f"{gained[m]['percent']:+.1f} %" if gained else "" for m in (*precisions, psp)]
         lines.append([name, *shown, tail, *over])
     length = neural_settings(bench.options, bench.splits.name)["encoder"]["max_length"]
-    print(f"\n**{bench.splits.title}**, {length} tokens of a text, seed {bench.options.seed}\n")
+    print(f"\n**{bench.splits.title}**, {length} tokens per text, seed {bench.options.seed}\n")
     over = [f"{metric} over Parabel" for metric in (*precisions, psp)]
-    print(markdown(["", *precisions, psp, "of it tail labels'", *over], lines))
+    print(markdown(["", *precisions, psp, "of which tail labels", *over], lines))
     print(f"\nThe Ensemble: {nine.report['rule']} of {nine.report['over']}.\n")
     weights = [[str(member["name"]), f"{member['weight'] or 0:.3f}"] for member in nine.report["members"]]
     print(markdown(["member", "weight"], weights))

@@ -1,12 +1,13 @@
-"""All tables for several data sets in one command: jobs side by side, as many as the machine takes.
+"""Makes all tables for several data sets in one command, with several jobs at a time.
 
     python benchmarks/paper/everything.py DATA… --encoders minilm,gte-small=DIR,mpnet=DIR --run-dir RUNS --output OUT
 
-For each data set: every encoder is fine-tuned (ensemble.py --fit-only), then the ensemble of nine, Table 5 with its
-seeds side by side, Table 3; then Table 4 on the generated shop, Table 6 and the picture. Jobs begin in this order, at
-most --jobs at a time, each with its share of the threads; OUT gets NAME.json and NAME.log of each. What everything.toml
-says of a data set is added. Run it again after an interruption: finished jobs are found, others go on where the run
-directory allows. With --seconds it stops by itself in time, for machines that are lent. Exit code 1 if a job failed.
+For each data set: every encoder is fine-tuned (ensemble.py --fit-only), then come the ensemble of nine, Table 5 with
+its random seeds in parallel, and Table 3. Table 4 on the generated shop, Table 6 and the picture follow. Jobs start in
+this order, at most --jobs at a time, each with its share of the threads. OUT gets NAME.json and NAME.log of each job.
+everything.toml has further options for each data set. After an interruption run the command again: finished jobs are
+skipped, others continue from the run directory. With --seconds the script stops in time, for rented machines. The exit
+code is 1 if a job failed.
 """
 
 from __future__ import annotations
@@ -36,23 +37,25 @@ class Job:
     script: str
     arguments: tuple[str, ...]
     after: tuple[str, ...] = ()
-    """Jobs that must have succeeded before."""
+    """Jobs that must succeed before this job starts."""
     writes: bool = True
-    """Whether it takes --json."""
+    """Whether the script takes --json."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="+", type=Path)
     parser.add_argument("--encoders", default="minilm,gte-small,mpnet", help="three of encoders.toml, or NAME=FOLDER")
-    parser.add_argument("--run-dir", type=Path, required=True, help="keep stages there, a folder for each data set")
-    parser.add_argument("--output", type=Path, required=True, help="the folder of results and logs")
-    parser.add_argument("--tables", default=",".join(TABLES), help="which, by commas")
-    parser.add_argument("--recipes", type=Path, default=HERE / "everything.toml", help="options by data set")
-    parser.add_argument("--jobs", type=int, default=4, help="most at a time")
-    parser.add_argument("--threads", type=int, help="of each job; its share of the cores if not given")
-    parser.add_argument("--seeds", type=int, default=3, help="of Table 5")
-    parser.add_argument("--seconds", type=float, help="stop after so long")
+    parser.add_argument("--run-dir", type=Path, required=True, help="folder with a run directory for each data set")
+    parser.add_argument("--output", type=Path, required=True, help="folder for results and logs")
+    parser.add_argument("--tables", default=",".join(TABLES), help="tables, by commas")
+    parser.add_argument(
+        "--recipes", type=Path, default=HERE / "everything.toml", help="TOML file with options for each data set"
+    )
+    parser.add_argument("--jobs", type=int, default=4, help="largest number of jobs at a time")
+    parser.add_argument("--threads", type=int, help="threads of each job; its share of the cores if not given")
+    parser.add_argument("--seeds", type=int, default=3, help="number of random seeds of Table 5")
+    parser.add_argument("--seconds", type=float, help="stop after this time")
     options = parser.parse_args()
     unknown = set(options.tables.split(",")) - set(TABLES)
     if unknown:
@@ -68,7 +71,7 @@ def main() -> None:
 
 
 def plan(options: argparse.Namespace, recipes: dict[str, Any]) -> Iterator[Job]:
-    """All jobs, in the order in which they should begin."""
+    """All jobs, in the order in which they should start."""
     tables, encoders = options.tables.split(","), options.encoders.split(",")
     threads = options.threads or max(1, (os.cpu_count() or 1) // options.jobs)
     ensembles = []
@@ -108,16 +111,16 @@ def plan(options: argparse.Namespace, recipes: dict[str, Any]) -> Iterator[Job]:
 
 
 class Queue:
-    """Runs jobs side by side."""
+    """Runs several jobs at a time."""
 
     def __init__(self, jobs: Sequence[Job], output: Path, most: int) -> None:
         self.jobs, self.output, self.most = jobs, output, most
         self.running: dict[str, tuple[subprocess.Popen[bytes], float]] = {}
         self.ended: dict[str, str] = {}
-        """What became of a job: found, done, failed, or what kept it from being run."""
+        """Outcome of each job: found, done, failed, or the reason why it was not run."""
 
     def run(self, seconds: float | None = None) -> bool:
-        """Until all have ended or the time is up; whether all succeeded."""
+        """Run until all jobs have ended or the time is over; returns whether all succeeded."""
         self.output.mkdir(parents=True, exist_ok=True)
         end = float("inf") if seconds is None else time.monotonic() + seconds
         try:
@@ -148,7 +151,7 @@ class Queue:
         if job.writes:
             command += ["--json", str(self.output / f"{job.name}.json")]
         with (self.output / f"{job.name}.log").open("wb") as log:
-            # A session of its own: what it starts is ended with it.
+            # A session of its own, so that its child processes are ended with it.
             process = subprocess.Popen(
                 command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
             )
@@ -167,7 +170,7 @@ class Queue:
             say(f"{job.name}: {self.ended[job.name]}, {time.monotonic() - begun:.0f} s")
 
     def _stop(self) -> None:
-        """End what still runs: politely, so that run directories stay whole, then by force."""
+        """End running jobs: first by SIGTERM, so that run directories stay valid, then by SIGKILL."""
         for process, _ in self.running.values():
             os.killpg(process.pid, signal.SIGTERM)
         until = time.monotonic() + SECONDS_TO_END
@@ -181,7 +184,7 @@ class Queue:
         self.running.clear()
 
     def _mark(self, job: Job) -> Path:
-        """The file that says that a job is done."""
+        """The file that marks a finished job."""
         return self.output / f"{job.name}.done"
 
 

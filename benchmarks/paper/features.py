@@ -1,4 +1,4 @@
-"""Parabel on other features than tf-idf: the lower block of the paper's Table 3."""
+"""Parabel on other features than tf-idf: the lower part of the paper's Table 3."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Documents as embeddings beside tf-idf, which may have no columns; rows of both together have length one."""
+    """Embeddings and tf-idf of documents, joined to rows of length one; tf-idf may have no columns."""
 
     X: Csr
     E: npt.NDArray[np.float32]
 
     @classmethod
     def of(cls, E: Any, X: Csr | None = None) -> Joined:
-        """Both scaled to length one, then the whole, as the paper's code joins them."""
+        """Both parts scaled to length one, then joined and scaled again, as in the paper's code."""
         E = unit_rows(np.asarray(E, np.float32))
         if X is None:
             return cls(Csr((len(E), 0), dtype=np.float32), E)
         return cls(Csr(X * np.float32(0.5**0.5)), E * np.float32(0.5**0.5))
 
     def features(self, bias: float) -> Features:
-        """As models read them."""
+        """The features in the form that models read."""
         return Features.of(self.X, self.E, bias=bias)
 
     def matrix(self) -> Csr | npt.NDArray[np.float32]:
-        """As one matrix, which the label embeddings are made of."""
+        """The features as one matrix, for label embeddings."""
         return self.E if self.X.shape[1] == 0 else Csr(sp.hstack([self.X, sp.csr_array(self.E)], format="csr"))
 
 
 def pretrained_row(bench: Bench, encoder: EncoderChoice, length: int) -> Row:
-    """Parabel on the encoder's own embeddings, nothing else."""
+    """Parabel on the pretrained embeddings of an encoder alone."""
     name = f"pretrained {encoder.name} + Parabel"
     if encoder.missing is not None:
         return Row(name, note=f"not run: {encoder.missing}")
@@ -74,7 +74,7 @@ def pretrained_row(bench: Bench, encoder: EncoderChoice, length: int) -> Row:
 
 
 def tuned_row(bench: Bench, encoder: EncoderChoice, tuned: Callable[[], Encoder] | None, system: System | None) -> Row:
-    """Parabel on the embeddings of a fine-tuned encoder beside tf-idf; `tuned` gives the encoder of a system."""
+    """Parabel on tf-idf and the embeddings of a fine-tuned encoder; `tuned` returns the encoder of a system."""
     name = f"fine-tuned {encoder.name} ⊕ tf-idf + Parabel"
     if tuned is None or system is None:
         return Row(name, note=f"not run: {encoder.missing or 'X-Transformer, whose encoder it takes, failed'}")
@@ -90,14 +90,14 @@ def tuned_row(bench: Bench, encoder: EncoderChoice, tuned: Callable[[], Encoder]
 
 
 def identity(bench: Bench) -> dict[str, Any]:
-    """What Parabel's part of the result depends on."""
+    """The settings of Parabel that the result depends on."""
     return {"parabel": load_linear_preset("parabel", seed=bench.options.seed)}
 
 
 def parabel(bench: Bench, parts: list[Joined], clock: Clock) -> tuple[Predictions, Costs]:
-    """Trained on the first documents, predictions for the second.
+    """Predictions for the second part by a Parabel that is trained on the first part.
 
-    The preset's trees and averages, on features that are partly dense, which `LinearTree` does not read.
+    The trees and averages are those of the preset. Features are partly dense, which `LinearTree` does not take.
     """
     train, test = bench.splits.train, bench.splits.test
     config = load_linear_preset("parabel", seed=bench.options.seed, threads=bench.options.threads)
@@ -116,7 +116,7 @@ def parabel(bench: Bench, parts: list[Joined], clock: Clock) -> tuple[Prediction
 
 
 def embed(encoder: Any, texts: list[str]) -> Any:
-    """(n_docs, hidden)"""
+    """(n_docs, hidden) embeddings."""
     import torch
 
     return encoder.embed(texts, device="cuda" if torch.cuda.is_available() else None)

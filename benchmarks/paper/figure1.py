@@ -1,11 +1,11 @@
-"""The paper's Figure 1: the long tail of the labels, and how clustering mends it.
+"""Draws the paper's Figure 1: documents per label, and documents per cluster.
 
     python benchmarks/paper/figure1.py DATA [--encoders minilm] [--output DIR] [--run-dir DIR] [--json FILE]
 
-Left: training documents of each label. Right: training documents of each cluster, that is documents with at least one
-label in it, after clustering by each of the three label embeddings (pifa-tfidf; pifa-neural and text-emb with the first
-of --encoders as it was pretrained; the paper fine-tunes it first). The paper, on Wiki-500K: 2.1 % of the labels have
-more than 100 documents, 99.4 % of the clusters do. Writes figure1-left.svg and figure1-right.svg into --output.
+Left: training documents of each label. Right: training documents of each cluster, that is, documents with at least one
+label of the cluster, for each of the three label embeddings (pifa-tfidf; pifa-neural and text-emb with the first of
+--encoders, pretrained only; the paper fine-tunes it first). In the paper, on Wiki-500K, 2.1 % of the labels and 99.4 %
+of the clusters have more than 100 documents. Writes figure1-left.svg and figure1-right.svg into --output.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COLOURS = {"pifa-tfidf": "#0072B2", "pifa-neural": "#E69F00", "text-emb": "#009E
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--output", type=Path, help="draw the pictures into this folder")
+    parser.add_argument("--output", type=Path, help="folder for the pictures")
     options = parser.parse_args()
     with Bench(options) as bench:
         counts = label_counts(bench.splits.train)
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def cluster_sizes(bench: Bench) -> tuple[dict[str, Any], dict[str, str]]:
-    """Documents of each cluster, largest first, by label embedding; and why one of these is missing."""
+    """Documents of each cluster, largest first, by label embedding; and the reason for a missing one."""
     train = bench.splits.train
     encoder = choose_encoders(bench.options.encoders)[0]
     sizes, notes = {}, {}
@@ -71,7 +71,7 @@ def cluster_sizes(bench: Bench) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def trees(bench: Bench, encoder: EncoderChoice) -> Iterator[tuple[str, Tree]]:
-    """The trees that X-Transformer stands on, found again in the run directory; without an encoder, what can be."""
+    """The label trees of X-Transformer, reused from the run directory; without an encoder only the first."""
     train, options = bench.splits.train, bench.options
     if encoder.missing is not None:
         Z = embed_labels(train.Y, Tfidf().fit_transform(train.texts), threads=options.threads)
@@ -89,7 +89,7 @@ def trees(bench: Bench, encoder: EncoderChoice) -> Iterator[tuple[str, Tree]]:
 
 
 def above(documents: Any) -> float:
-    """Share with more than a hundred documents."""
+    """The share with more than a hundred documents."""
     return float((np.asarray(documents) > HEAD_DOCUMENTS).mean())
 
 

@@ -1,8 +1,9 @@
 """The nine models of the paper's ensemble: three label embeddings with each of three encoders.
 
-Either trained by themselves, as in the paper (`nine_rows`), or as labelwise's Ensemble, which fine-tunes an encoder
-once for its three trees and learns weights on held-out documents (`Nine`). What the Ensemble and each of its members
-say of the test documents is one stage of the run directory: all tables share it, and can be made again without a GPU.
+They are trained separately, as in the paper (`nine_rows`), or as the `Ensemble` of labelwise, which fine-tunes an
+encoder once for its three label trees and chooses weights on held-out documents (`Nine`). The predictions of the
+Ensemble and of each member for the test documents are one stage of the run directory: all tables share this stage, and
+can be made again without a GPU.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _KIND = "nine"
 _ENSEMBLE = "ensemble"
 
 
-# ---------------------------------------------------------------------- trained by themselves
+# ---------------------------------------------------------------------- trained separately
 
 
 def member_row(bench: Bench, label_embedding: str, encoder: EncoderChoice) -> Row:
@@ -45,7 +46,7 @@ def member_row(bench: Bench, label_embedding: str, encoder: EncoderChoice) -> Ro
 
 
 def member_system(bench: Bench, label_embedding: str, encoder: EncoderChoice) -> System:
-    """Its settings."""
+    """One of the nine as a system."""
     settings = {"label_embedding": label_embedding, "features": "both", "ranker": {"negatives": "tfn+man"}}
     return bench.neural(f"{label_embedding}, {encoder.name}", encoder, **settings)
 
@@ -53,8 +54,8 @@ def member_system(bench: Bench, label_embedding: str, encoder: EncoderChoice) ->
 def nine_rows(
     bench: Bench, encoders: Sequence[EncoderChoice], kinds: Sequence[str] = LABEL_EMBEDDINGS
 ) -> dict[tuple[str, str], Row]:
-    """All of them, or some, by label embedding and name of the encoder."""
-    pairs = product(encoders, kinds)  # an encoder at a time: its tokens and embeddings are shared
+    """All rows of the nine, or some, by label embedding and name of the encoder."""
+    pairs = product(encoders, kinds)  # one encoder after the other, since its models share tokens and embeddings
     return {(kind, encoder.name): member_row(bench, kind, encoder) for encoder, kind in pairs}
 
 
@@ -62,37 +63,37 @@ def nine_rows(
 
 
 def nine_system(bench: Bench, encoders: Sequence[EncoderChoice], **settings: Any) -> System:
-    """All of them as labelwise's Ensemble."""
+    """All nine as one Ensemble."""
     members = [member_system(bench, kind, encoder) for encoder in encoders for kind in LABEL_EMBEDDINGS]
     return bench.ensemble(f"X-Transformer, ensemble of {len(members)}", members, **settings)
 
 
 def fit_nine(bench: Bench, system: System) -> tuple[Ensemble, Costs]:
-    """The trained Ensemble, and what it took, found stages included."""
+    """The trained Ensemble, and its costs, with those of stages that are reused."""
     clock = Clock(tell)
     model = fit_model(system.config, bench.splits, run_dir=bench.run.path, on_event=clock.on_event)
     assert isinstance(model, Ensemble)
     costs = clock.costs()
-    say(f"fitted in {costs.train_s:.1f} s ({costs.train_cpu_s:.1f} CPU s), of which {costs.found_s:.1f} s before")
+    say(f"fitted in {costs.train_s:.1f} s ({costs.train_cpu_s:.1f} CPU s), reused stages: {costs.found_s:.1f} s")
     return model, costs
 
 
 @dataclass(frozen=True, eq=False)
 class Nine:
-    """What an Ensemble and each of its members say of the test documents."""
+    """Predictions of an Ensemble and of each of its members for the test documents."""
 
     members: dict[tuple[str, str], Csr]
     """By label embedding and encoder's name: (n_test, n_labels) probabilities of the best labels."""
     held: dict[tuple[str, str], Csr]
-    """The same of the held-out documents, before the rankers learnt from them; scores, not probabilities."""
+    """(n_held_out, n_labels) scores for the held-out documents, from rankers that were not trained on them."""
     answer: Csr
-    """(n_test, n_labels) the Ensemble's own."""
+    """(n_test, n_labels) predictions of the Ensemble."""
     report: dict[str, Any]
-    """Rule, weights, what held-out documents say, costs."""
+    """Rule, weights, scores on held-out documents, costs."""
 
     @classmethod
     def find(cls, bench: Bench, encoders: Sequence[EncoderChoice], **settings: Any) -> Self:
-        """Train the Ensemble and predict, or find what an earlier run left."""
+        """Train the Ensemble and predict, or reuse the predictions of an earlier run."""
         system = nine_system(bench, encoders, **settings)
         inputs = {**system.identity(bench.splits), "names": [encoder.name for encoder in encoders], "top_k": TOP_K}
         say(f"{system.name} …")
@@ -141,7 +142,7 @@ class Nine:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read what `save` wrote."""
+        """Read a folder that `save` wrote."""
         saved = storage.load(path, kind=_KIND)
         parts: dict[str, dict[tuple[str, str], Csr]] = {"test": {}, "held": {}}
         for name, matrix in saved.matrices.items():
@@ -151,19 +152,22 @@ class Nine:
         return cls(parts["test"], parts["held"], saved.matrices[_ENSEMBLE], saved.config)
 
     def rows(self, bench: Bench) -> dict[tuple[str, str], Row]:
-        """The members, judged."""
-        return {pair: bench.judged(", ".join(pair), _laid(bench.splits, found)) for pair, found in self.members.items()}
+        """The evaluated members."""
+        return {
+            pair: bench.judged(", ".join(pair), _over_test_labels(bench.splits, found))
+            for pair, found in self.members.items()
+        }
 
     def row(self, bench: Bench, name: str, **columns: str) -> Row:
-        """The Ensemble, judged."""
-        return bench.judged(name, _laid(bench.splits, self.answer), self.costs, **columns)
+        """The evaluated Ensemble."""
+        return bench.judged(name, _over_test_labels(bench.splits, self.answer), self.costs, **columns)
 
     @property
     def costs(self) -> Costs:
-        """What training all of them took."""
+        """The costs of training."""
         return Costs(train_s=self.report["fit_s"], train_cpu_s=self.report["fit_cpu_s"])
 
 
-def _laid(splits: Splits, found: Csr) -> Predictions:
-    """Lists over the labels of the test documents."""
+def _over_test_labels(splits: Splits, found: Csr) -> Predictions:
+    """Predictions over the labels of the test split."""
     return Predictions(found, splits.train.labels, splits.test.ids).with_labels(splits.test.labels)

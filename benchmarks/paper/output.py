@@ -1,4 +1,4 @@
-"""What the scripts print and write: remarks, markdown, figures with intervals, JSON."""
+"""Output of the scripts: remarks, markdown, figures with intervals, JSON."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def say(line: str) -> None:
-    """A remark: standard output is for results."""
+    """Print a remark to standard error; standard output has the results."""
     print(f"# {line}", file=sys.stderr, flush=True)
 
 
 def tell(name: str, values: Mapping[str, Any]) -> None:
-    """What the library reports, in short."""
+    """Print remarks and long stages among the events of the library."""
     if name == "remark":
         say(str(values["text"]))
     elif name == "stage" and values["seconds"] > 2:
@@ -32,13 +32,13 @@ def tell(name: str, values: Mapping[str, Any]) -> None:
 
 
 def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table."""
+    """A table in Markdown."""
     lines = [list(headings), ["---"] * len(headings), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def figure(row: Row, metric: str) -> str:
-    """A figure and half its interval."""
+    """A figure, and half the width of its interval."""
     if row.evaluation is None:
         return "not run"
     score = row.evaluation.scores[metric]
@@ -48,7 +48,7 @@ def figure(row: Row, metric: str) -> str:
 
 
 def difference(found: Comparison | None, metric: str) -> str:
-    """A difference, its interval and p."""
+    """A difference, with its interval and p-value."""
     if found is None:
         return "not run"
     d = found[metric]
@@ -56,7 +56,7 @@ def difference(found: Comparison | None, metric: str) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were made on."""
+    """Versions and hardware, for the results file."""
     torch: Any = sys.modules.get("torch")
     gpu = torch.cuda.get_device_name() if torch is not None and torch.cuda.is_available() else None
     about = {"labelwise": __version__, "python": platform.python_version(), "cores": os.cpu_count(), "gpu": gpu}
@@ -64,12 +64,12 @@ def machine() -> dict[str, Any]:
 
 
 def partial_file(file: Path) -> Path:
-    """Where the rows lie while a script is at work."""
+    """The file with finished rows while a script runs."""
     return file.with_name(f"{file.stem}.partial.json")
 
 
 def finish(options: argparse.Namespace, results: Mapping[str, Any]) -> None:
-    """Write the results where --json says."""
+    """Write the results into the file of --json."""
     if options.json is not None:
         write_json(options.json, results)
         partial_file(options.json).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""A picture of what ensemble.py found: every member, group and the Ensemble over Parabel, a panel for each data set.
+"""Draws the results of ensemble.py: every member, group and the Ensemble over Parabel, one panel per data set.
 
     python benchmarks/paper/picture.py ensemble.json... --output picture.svg [--metric P@5]
 
@@ -18,7 +18,7 @@ from nine import LABEL_EMBEDDINGS
 from labelwise.errors import DataError, need
 
 COLOURS = {"members": "#8a94a6", "three trees": "#2f7fb5", "encoders": "#d9822b", "the Ensemble": "#1b7f4d"}
-"""Of the kinds of rows."""
+"""Colours of the kinds of rows."""
 
 
 def main() -> None:
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def read(path: Path, metric: str) -> tuple[str, list[tuple[str, str, dict[str, float]]]]:
-    """The data set, and of each row its name, its kind and its improvement."""
+    """The data set, and name, kind and improvement of each row."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         if found["table"] != "ensemble":
@@ -43,12 +43,12 @@ def read(path: Path, metric: str) -> tuple[str, list[tuple[str, str, dict[str, f
             if row["over_parabel"]
         ]
     except (OSError, ValueError, KeyError, TypeError) as err:
-        raise DataError(f"these are no results of ensemble.py with {metric} over Parabel ({err})", path=path) from err
+        raise DataError(f"these are not results of ensemble.py with {metric} over Parabel ({err})", path=path) from err
     return found["data"], rows
 
 
 def kind_of(name: str) -> str:
-    """Whose colour a row has."""
+    """The kind of a row, which decides its colour."""
     if name.startswith(LABEL_EMBEDDINGS):
         return "members"
     return next((kind for kind in ("three trees", "encoders") if name.startswith(kind)), "the Ensemble")

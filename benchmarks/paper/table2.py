@@ -2,8 +2,8 @@
 
     python benchmarks/paper/table2.py DATA [DATA ...] [--json FILE]
 
-n: documents; D: words, separated by white space; L: labels; L̄: labels of a training document; n̄: training documents
-of a label; K: the clusters that labelwise chooses, which for the paper's data sets are the paper's.
+n: documents; D: words, separated by white space; L: labels; L̄: labels per training document; n̄: training documents
+per label; K: clusters that labelwise chooses; for the paper's data sets these are the paper's numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
                 f"{n_clusters:,}",
             ]
         )
-        about = {"data": path.resolve().name, "generated": generated, "tried out on": options.most}
+        about = {"data": path.resolve().name, "generated": generated, "trial on documents": options.most}
         results.append({**about, "n_clusters": n_clusters, **stats.to_dict()})
     print(markdown(HEADINGS, rows))
     finish(options, {"table": "2", "rows": results})

@@ -1,15 +1,17 @@
-"""The paper's Table 3: main results, on any data set.
+"""Makes the paper's Table 3, the main results, for any data set.
 
     python benchmarks/paper/table3.py DATA [--encoders minilm,gte-small=DIR,mpnet=DIR] [--run-dir DIR] [--json FILE]
 
-The upper rows are linear systems as labelwise has them (presets); then Parabel on the last encoder's pretrained
-embeddings, on tf-idf, and on the fine-tuned embeddings beside tf-idf; then X-Transformer with each encoder
-(pifa-neural, as the preset says), and the ensemble of nine (three label embeddings with each of three encoders): as
-labelwise's Ensemble, which fine-tunes an encoder once for its three trees and learns weights on held-out documents (the
-rows of single models are then its members), or, with --ensemble lists, nine models trained by themselves, their lists
-combined by --rule as in the paper. Encoders are sentence encoders tuned contrastively where encoders.toml says so:
-their rows are not the paper's. Intervals are 95 %, bootstrap over the test documents; the last columns are the
-improvement over Parabel in percent, with the interval of the paired bootstrap.
+The first rows are the linear presets of labelwise. The next rows are Parabel on pretrained embeddings of the last
+encoder, on tf-idf, and on fine-tuned embeddings with tf-idf. The last rows are X-Transformer with each encoder (with
+the label embedding of the preset, pifa-neural), and the ensemble of nine: three label embeddings with each of three
+encoders. The ensemble is the `Ensemble` of labelwise, which fine-tunes an encoder once for its three label trees and
+chooses weights on held-out documents; the rows of single models are then its members. With --ensemble lists nine models
+are trained separately and their rankings are combined by --rule, as in the paper.
+
+encoders.toml says which encoders are sentence encoders, tuned contrastively; their rows are not the paper's. Intervals
+are 95 % intervals of the bootstrap over the test documents. The last columns are the improvement over Parabel in
+percent, with the interval of the paired bootstrap.
 """
 
 from __future__ import annotations
@@ -42,10 +44,10 @@ def main() -> None:
         "--ensemble",
         choices=("model", "lists", "none"),
         default="model",
-        help="labelwise's Ensemble, the lists of nine models trained by themselves, or none",
+        help="the Ensemble of labelwise, the rankings of nine models that are trained separately, or none",
     )
-    parser.add_argument("--frozen", action="store_true", help="only rows that need no fine-tuning: for CPUs")
-    parser.add_argument("--rule", default="rank_average", help="how the lists of nine models are combined")
+    parser.add_argument("--frozen", action="store_true", help="only rows without fine-tuning, for CPUs")
+    parser.add_argument("--rule", default="rank_average", help="rule that combines the rankings of nine models")
     options = parser.parse_args()
     with Bench(options) as bench:
         rows = table(bench)
@@ -69,12 +71,12 @@ def main() -> None:
 
 
 def by_frequency(bench: Bench, rows: list[Row]) -> None:
-    """PSP and R at the last cut-off, of labels of each frequency: PSP's parts add up to the whole."""
-    judged = [row for row in rows if row.evaluation is not None]
-    buckets = list(judged[0].evaluation.buckets) if judged and judged[0].evaluation is not None else []
+    """Print PSP and R at the last cut-off by label frequency; the parts of PSP add up to the whole."""
+    evaluated = [row for row in rows if row.evaluation is not None]
+    buckets = list(evaluated[0].evaluation.buckets) if evaluated and evaluated[0].evaluation is not None else []
     last = [metrics[-1] for metrics in (bench.metrics("PSP"), bench.metrics("R"))]
     lines = []
-    for row in judged:
+    for row in evaluated:
         assert row.evaluation is not None
         found = [row.evaluation.buckets[bucket].scores[metric] for metric in last for bucket in buckets]
         lines.append([row.name, *(f"{score.value:.2f}" for score in found)])
@@ -84,7 +86,7 @@ def by_frequency(bench: Bench, rows: list[Row]) -> None:
 
 
 def table(bench: Bench) -> list[Row]:
-    """All rows, from the cheapest to the dearest."""
+    """All rows, the cheapest first."""
     options = bench.options
     rows = [bench.row(bench.linear(preset.strip()))[0] for preset in options.linear.split(",") if preset.strip()]
     encoders = choose_encoders(options.encoders)
@@ -93,19 +95,19 @@ def table(bench: Bench) -> list[Row]:
     rows.append(pretrained_row(bench, last, length))
     same = next((row for row in rows if row.name == "parabel"), None)
     if same is not None:
-        same.note = "this is also the paper's tf-idf + Parabel: there is one implementation here"
+        same.note = "this is also the row tf-idf + Parabel of the paper, since there is one implementation here"
     if options.frozen:
         return rows
     whole = options.ensemble == "model" and all(encoder.missing is None for encoder in encoders)
-    rows += members_of_one(bench, encoders) if whole else by_themselves(bench, encoders)
+    rows += members_of_one(bench, encoders) if whole else trained_separately(bench, encoders)
     return rows
 
 
 def members_of_one(bench: Bench, encoders: Sequence[EncoderChoice]) -> list[Row]:
-    """labelwise's Ensemble, and those of its members that have the preset's label embedding."""
+    """The Ensemble of labelwise, and its members with the label embedding of the preset."""
     nine, last = Nine.find(bench, encoders), encoders[-1]
     kind = bench.neural(last.name, last).config.label_embedding
-    of_last = nine_system(bench, [last])  # found in the run directory: the encoder was fine-tuned there
+    of_last = nine_system(bench, [last])  # reused from the run directory, where the encoder was fine-tuned
 
     def tuned() -> Encoder:
         return fit_nine(bench, of_last)[0].members_[0].matcher_.encoder_
@@ -118,8 +120,8 @@ def members_of_one(bench: Bench, encoders: Sequence[EncoderChoice]) -> list[Row]
     return [*rows, nine.row(bench, whole_name(encoders))]
 
 
-def by_themselves(bench: Bench, encoders: Sequence[EncoderChoice]) -> list[Row]:
-    """Models that are trained by themselves, and the lists of all of them, if they are wanted, as one."""
+def trained_separately(bench: Bench, encoders: Sequence[EncoderChoice]) -> list[Row]:
+    """Models that are trained separately, and their combined rankings if --ensemble asks for them."""
     options, last = bench.options, encoders[-1]
     singles, kind, tuned, system = [], "", None, None
     for encoder in encoders:

@@ -1,12 +1,12 @@
-"""The paper's Table 4: from product titles to search queries, relative to Parabel, on the generated shop.
+"""Makes the paper's Table 4, from product titles to search queries, on the generated shop.
 
     python benchmarks/paper/table4.py [--products 100000] [--queries 20000] [--encoders minilm] [--run-dir DIR]
 
 The paper's Prod2Query (14 million products, 1 million queries) is not public, so the data are the shop that labelwise
-generates. Its texts come from a grammar, and a model that reads tokens has little to find there that words alone do not
-say: what wins here proves little about real shops. P and R at 1, 5, 10 of Parabel, of `hybrid` and of X-Transformer
-with the first of --encoders, and the improvement over Parabel in percent with the interval of the paired bootstrap. The
-paper's own: P +10.7 % +7.4 % +6.6 %, R +12.0 % +4.9 % +2.8 %. With DATA given (--data), any other set is taken instead.
+generates. Its texts come from a grammar: tokens say little there that words do not say, and the figures prove little
+about real shops. The rows are Parabel, `hybrid`, and X-Transformer with the first of --encoders; the columns are P and
+R at 1, 5 and 10, and the improvement over Parabel in percent with the interval of the paired bootstrap. The paper's
+improvements: P +10.7 % +7.4 % +6.6 %, R +12.0 % +4.9 % +2.8 %. --data takes another data set instead of the shop.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from labelwise.datasets.shop import write_shop
 PUBLISHED = {"P@1": 10.7, "P@5": 7.4, "P@10": 6.6, "R@1": 12.0, "R@5": 4.9, "R@10": 2.8}
 """X-Transformer over Parabel on Prod2Query, in percent."""
 WARNING = (
-    "The data are generated: texts come from a grammar, and no claim about real shops rests on these figures. "
+    "The data are generated: texts come from a grammar, so these figures prove nothing about real shops. "
     "The published row is of other data."
 )
 
 
 def main() -> None:
     parser = parser_of(__doc__, data=None)
-    parser.add_argument("--data", type=Path, help="another data set in place of the shop")
+    parser.add_argument("--data", type=Path, help="another data set instead of the shop")
     parser.add_argument("--products", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=20_000)
-    parser.add_argument("--systems", default="hybrid,x-transformer", help="beside Parabel, by commas")
+    parser.add_argument("--systems", default="hybrid,x-transformer", help="systems in addition to Parabel, by commas")
     options = parser.parse_args()
     with TemporaryDirectory() as scratch:
         data = options.data or shop(options.run_dir or Path(scratch), options.products, options.queries)
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def shop(place: Path, products: int, queries: int) -> Path:
-    """The generated data, made once."""
+    """The folder of the generated data, which are made once."""
     folder = place / f"shop-{products}x{queries}"
     if not (folder / "shop.json").is_file():
         say(f"generating {products:,} products with {queries:,} queries")

@@ -1,14 +1,16 @@
-"""The paper's Table 5: what each part of X-Transformer is worth, in ten configurations, on any data set.
+"""Makes the paper's Table 5, the ablation of X-Transformer in ten configurations, for any data set.
 
     python benchmarks/paper/table5.py DATA [--encoders minilm,gte-small=DIR,mpnet=DIR] [--run-dir DIR] [--json FILE]
 
-Three encoders stand in the places of BERT, RoBERTa and XLNet; those of encoders.toml's first three lines are sentence
-encoders tuned contrastively, and the table says so. Rows 0 to 2 share a fine-tuned matcher; 7 to 9 combine the lists of
-single models by --rule (the paper: rank_average). P and R at 1, 3, 5 with 95 % bootstrap intervals; every row is tested
-against the one above it; and the paper's three claims are answered: do neural features help (1 against 0), do
-matcher-aware negatives help (2 against 1), do different label embeddings combine better than different encoders (7
-against 8). One training each: intervals are over test documents. With --seeds N all single models are trained from N
-seeds and the answers are about their means. With --shared rows 2 to 9 are made of the members of labelwise's Ensemble,
+Three encoders take the places of BERT, RoBERTa and XLNet. The first three of encoders.toml are sentence encoders, tuned
+contrastively, and the table says so. Rows 0 to 2 share a fine-tuned matcher. Rows 7 to 9 combine the rankings of single
+models by --rule (the paper: rank_average). The columns are P and R at 1, 3 and 5 with 95 % intervals of the bootstrap.
+Each row is tested against the row above it. Three claims of the paper are tested: neural features help (row 1 against
+row 0), matcher-aware negatives help (2 against 1), different label embeddings combine better than different encoders (7
+against 8).
+
+Each model is trained once, and intervals are over test documents. With --seeds N all single models are trained with N
+random seeds, and the tests are about means. With --shared rows 2 to 9 are made of the members of labelwise's Ensemble,
 which fine-tunes an encoder once for its three label trees: a third of the fine-tuning.
 """
 
@@ -32,16 +34,18 @@ CLAIMS = {
     "matcher-aware negatives help": ("2", "1"),
     "different label embeddings combine better than different encoders": ("7", "8"),
 }
-"""What the paper says, and the rows that show it: the first minus the second."""
+"""Claims of the paper, and the rows that test them: the first minus the second."""
 
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--rule", default="rank_average", help="how rows 7 to 9 combine their members")
-    parser.add_argument("--seeds", type=int, default=1, help="trainings of every single model, from --seed on")
+    parser.add_argument("--rule", default="rank_average", help="rule by which rows 7 to 9 combine their members")
+    parser.add_argument(
+        "--seeds", type=int, default=1, help="number of random seeds of every single model, from --seed on"
+    )
     parser.add_argument("--shared", action="store_true", help="rows 2 to 9 from models that share an encoder")
     parser.add_argument(
-        "--rows", default="0,1,2,3,4,5,6,7,8,9", help="which configurations, by commas; E is labelwise's own Ensemble"
+        "--rows", default="0,1,2,3,4,5,6,7,8,9", help="configurations, by commas; E is the Ensemble of labelwise"
     )
     options = parser.parse_args()
     wanted = [part.strip() for part in options.rows.split(",")]
@@ -72,7 +76,7 @@ def main() -> None:
 
 
 def table(bench: Bench, encoders: Sequence[EncoderChoice], wanted: Sequence[str], seed: int) -> list[Row]:
-    """The ten rows from one seed."""
+    """The ten rows with one random seed."""
     bench.options.seed = seed
     first, last = encoders[0], encoders[-1]
     single = {
@@ -127,7 +131,7 @@ def table(bench: Bench, encoders: Sequence[EncoderChoice], wanted: Sequence[str]
 
 
 def ranker_row(bench: Bench, number: str, encoder: EncoderChoice, features: str, negatives: str) -> Row:
-    """Rows 0 and 1: the matcher of row 2, another ranker."""
+    """Rows 0 and 1: the matcher of row 2 with another ranker."""
     columns = described("pifa-tfidf", encoder.name, "tf-idf" if features == "tfidf" else "tf-idf ⊕ neural", "TFN")
     if encoder.missing is not None:
         return Row(number, columns, note=f"not run: {encoder.missing}")
@@ -144,7 +148,7 @@ def described(indexing: str, matching: str, ranker: str, negatives: str) -> dict
 
 
 def mean_row(bench: Bench, same: Sequence[Row]) -> Row:
-    """One row of several seeds'."""
+    """The mean of one row over several random seeds."""
     evaluations = [row.evaluation for row in same]
     there = [found for found in evaluations if found is not None]
     if len(same) == 1 or len(there) < len(same):
@@ -153,18 +157,18 @@ def mean_row(bench: Bench, same: Sequence[Row]) -> Row:
 
 
 def seeds(runs: Sequence[Sequence[Row]], number: int) -> list[dict[str, float]]:
-    """P of each seed."""
+    """P of each random seed."""
     found = [run[number].evaluation for run in runs]
     return [{f"P@{k}": one[f"P@{k}"] for k in one.ks} for one in found if one is not None]
 
 
 def answer(bench: Bench, claim: str, rows: Sequence[Row], first: str, second: str) -> dict[str, Any]:
-    """Whether the data say so: yes or no only where the intervals of P@1, P@3, P@5 agree."""
+    """Whether the data support a claim: yes or no only if the intervals of P@1, P@3 and P@5 agree."""
     named = {row.name: row for row in rows}
     found = bench.test(named[first], named[second]) if first in named and second in named else None
     if found is None:
         return {"claim": claim, "rows": [first, second], "answer": "not run"}
-    signs = {metric: judged(found[metric].low, found[metric].high) for metric in bench.metrics("P")}
+    signs = {metric: verdict_of(found[metric].low, found[metric].high) for metric in bench.metrics("P")}
     verdicts = set(signs.values())
     verdict = "undecided"
     if "yes" in verdicts and "no" not in verdicts:
@@ -176,8 +180,8 @@ def answer(bench: Bench, claim: str, rows: Sequence[Row], first: str, second: st
     return {"claim": claim, "rows": [first, second], "answer": verdict, **found.to_dict()}
 
 
-def judged(low: float, high: float) -> str:
-    """Which side of zero an interval lies on."""
+def verdict_of(low: float, high: float) -> str:
+    """Whether an interval is above zero (yes), below zero (no), or has zero (undecided)."""
     return "yes" if low > 0 else "no" if high < 0 else "undecided"
 
 

@@ -1,11 +1,11 @@
-"""The paper's Table 6: relative improvement over Parabel, ours beside the published ones.
+"""Makes the paper's Table 6: improvement over Parabel, measured and published.
 
     python benchmarks/paper/table6.py RESULTS.json [RESULTS.json ...] [--json FILE]
 
-RESULTS are what table3.py --json or labelwise compare --output (comparison.json) wrote, with a system called parabel
-among them. The published figures are those of the paper's Table 6, each relative to the Parabel of its own paper. They
-are of Eurlex-4K and Wiki-500K; ours are of other data sets, and a relative improvement on one data set says little
-about another: read down a column, not across.
+RESULTS are files of table3.py --json or labelwise compare --output (comparison.json) with a system called parabel. The
+published figures are those of the paper's Table 6, each relative to the Parabel of its own paper. They are for
+Eurlex-4K and Wiki-500K, and the measured ones are for other data sets. An improvement on one data set says little about
+another data set: compare the rows of one data set only.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from labelwise.errors import DataError
 
 METRICS = ("P@1", "P@3", "P@5")
 WARNING = (
-    "Different data sets: the published figures are of Eurlex-4K and Wiki-500K, each relative to Parabel as that paper "
-    "ran it; ours are relative to our own Parabel on the data named. Compare within a data set only."
+    "Different data sets: the published figures are for Eurlex-4K and Wiki-500K, each relative to the Parabel of its "
+    "paper; the others are relative to the Parabel of labelwise on the data named. Compare within a data set only."
 )
 
 
 @dataclass(frozen=True)
 class Published:
-    """A line of the paper's Table 6, in percent over Parabel."""
+    """A line of the paper's Table 6: improvements over Parabel in percent."""
 
     method: str
     source: str
@@ -46,7 +46,7 @@ PUBLISHED = (
     Published("PPDSparse", "Prabhu et al. 2018, Table 2", (1.92, 2.93, 2.92), (2.39, 2.33, 2.88)),
     Published("SLEEC", "Khandagale et al. 2019, Table 2", (-3.53, -6.40, -9.04), (-29.84, -40.73, -45.08)),
 )
-# Table 3 of the paper, from which its first line is computed: its figures for Eurlex-4K do not follow from it exactly.
+# Table 3 of the paper, from which the first line of its Table 6 is computed; for Eurlex-4K not exactly.
 TABLE_3 = {
     "Eurlex-4K": {"X-Transformer": (87.22, 75.12, 62.90), "Parabel": (82.12, 68.91, 57.89)},
     "Wiki-500K": {"X-Transformer": (77.28, 57.47, 45.31), "Parabel": (68.70, 49.57, 38.64)},
@@ -68,7 +68,7 @@ def main() -> None:
     print(markdown(["method", "source", *for_sets], lines))
     ours = [improvements(path) for path in options.results]
     for found in ours:
-        print(f"\nOurs, over our own Parabel, on {found['data']}{' (generated data)' if found['generated'] else ''}:\n")
+        print(f"\nlabelwise over its Parabel, on {found['data']}{' (generated data)' if found['generated'] else ''}:\n")
         rows = [[name, *(cell(gained[metric]) for metric in METRICS)] for name, gained in found["systems"].items()]
         print(markdown(["system", *METRICS], rows))
     print(f"\n{WARNING}")
@@ -76,13 +76,13 @@ def main() -> None:
 
 
 def improvements(path: Path) -> dict[str, Any]:
-    """Every system of a results file over its Parabel, with intervals where the file has them."""
+    """Improvement of every system of a results file over Parabel, with intervals if the file has them."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         data, generated = found["data"], bool(found["generated"])
         scores, intervals = precisions(found)
     except (OSError, ValueError, KeyError, TypeError) as err:
-        raise DataError(f"these are no results of table3.py or labelwise compare ({err})", path=path) from err
+        raise DataError(f"these are not results of table3.py or labelwise compare ({err})", path=path) from err
     if "parabel" not in scores:
         raise DataError(f"there is no system called parabel, only {', '.join(scores)}", path=path)
     systems = {}
@@ -96,7 +96,7 @@ def improvements(path: Path) -> dict[str, Any]:
 
 
 def precisions(found: dict[str, Any]) -> tuple[dict[str, tuple[float, ...]], dict[str, Any]]:
-    """P@1, P@3, P@5 of every system that ran, and the improvements that the file holds already."""
+    """P@1, P@3 and P@5 of every system that ran, and the improvements that the file has."""
     scores, intervals = {}, {}
     for row in found.get("rows") or found["systems"]:
         figures = row["scores"] if "scores" in row else (row.get("evaluation") or {}).get("scores")
@@ -107,7 +107,7 @@ def precisions(found: dict[str, Any]) -> tuple[dict[str, tuple[float, ...]], dic
 
 
 def gain(own: tuple[float, ...], parabel: tuple[float, ...]) -> tuple[float, ...]:
-    """Percent over Parabel."""
+    """Improvement over Parabel in percent."""
     return tuple(100 * (a / b - 1) for a, b in zip(own, parabel, strict=True))
 
 

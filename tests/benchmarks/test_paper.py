@@ -155,7 +155,7 @@ def test_table_5_without_encoders_is_not_run(script, shop, tmp_path):
     assert cells(out, "7")[1:3] == ["all", "c"]
     assert cells(out, "0")[1:5] == ["pifa-tfidf", "a", "tf-idf", "TFN"]
     assert out.count("**not run**") == 3  # the three questions
-    assert "XLNet, 24 layers x 1024, the paper's own (xlnet-large): not run, no weights at hand" in out
+    assert "XLNet, 24 layers x 1024, the paper's own (xlnet-large): not run, weights not available" in out
     with pytest.raises(SystemExit, match="give three"):
         script("table5", shop, "--encoders", "minilm", "--most", 50)
     with pytest.raises(SystemExit, match="there is no row 12"):
@@ -217,8 +217,8 @@ def test_the_ensemble_of_encoders_that_were_trained_side_by_side(script, shop, t
 
 
 def test_questions_are_answered_by_intervals(paper):
-    judged = paper["table5"].judged
-    assert [judged(0.1, 2), judged(-2, -0.1), judged(-0.1, 2)] == ["yes", "no", "undecided"]
+    verdict_of = paper["table5"].verdict_of
+    assert [verdict_of(0.1, 2), verdict_of(-2, -0.1), verdict_of(-0.1, 2)] == ["yes", "no", "undecided"]
 
 
 Y = sp.csr_array(np.array([[1, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 1], [0, 1, 0, 0]]))
@@ -307,7 +307,7 @@ def test_the_picture_of_the_ensemble(script, tmp_path):
     drawn = (tmp_path / "picture.svg").read_text()
     assert all(f"<!-- {name} -->" in drawn for name in [*names, "few"])  # matplotlib tells what its paths spell
     assert "<!-- parabel -->" not in drawn
-    with pytest.raises(SystemExit, match=r"no results of ensemble.py with P@1 over Parabel"):
+    with pytest.raises(SystemExit, match=r"not results of ensemble.py with P@1 over Parabel"):
         script("picture", file, "--output", tmp_path / "picture.svg", "--metric", "P@1")
 
 
