@@ -67,8 +67,7 @@ def neural_settings(options: argparse.Namespace, data: str) -> dict[str, Any]:
         "dense_weight": options.dense_weight,
         "score_transform": options.score_transform,
         "matcher_weight": options.matcher_weight,
-        "calibrate": not options.uncalibrated,
-        "learn_validation": options.learn_validation,
+        "holdout": _given({"calibrate": not options.uncalibrated, "learn_validation": options.learn_validation}),
         "beam": options.beam,
     }
 

@@ -28,7 +28,7 @@ from labelwise.comparison.contest import EvalSettings, find_outcome
 from labelwise.comparison.measure import Costs, Outcome, measure_system
 from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System
-from labelwise.config import LinearTreeConfig
+from labelwise.config import HoldoutConfig, LinearTreeConfig
 from labelwise.data import ReadOptions
 from labelwise.errors import LabelwiseError, UsageError
 from labelwise.metrics import Comparison, Evaluation
@@ -150,8 +150,8 @@ class Bench(ExitStack):
 
     def ensemble(self, name: str, members: Sequence[System], **settings: Any) -> System:
         """The `Ensemble` of labelwise: trained together, with weights that held-out documents choose."""
-        learn = bool(self.options.learn_validation)
-        settings = {"seed": self.options.seed, "threads": self.options.threads, "learn_validation": learn, **settings}
+        holdout = HoldoutConfig(learn_validation=bool(self.options.learn_validation))
+        settings = {"seed": self.options.seed, "threads": self.options.threads, "holdout": holdout, **settings}
         return System(name=name, members=tuple(members), settings=settings)
 
     def row(self, system: System, *, keep_model: bool = False, **columns: str) -> tuple[Row, Outcome | None]:
