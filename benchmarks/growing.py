@@ -37,7 +37,7 @@ from labelwise import (
     recall_at_k,
     remove_labels,
 )
-from labelwise.models.base import CALIBRATED_ON
+from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.predictions.ranking import keep_best
 
 DEPTH = 100

@@ -77,7 +77,7 @@ def model(name: str) -> Callable[[Callable[[Path], Any]], Callable[[Path], Any]]
 @cache
 def data() -> tuple[Any, Any]:
     """Training and test documents, generated."""
-    train, test = generate_shop(900, 150).values()
+    train, test = generate_shop(1200, 150).values()
     return train, test
 
 
@@ -92,9 +92,9 @@ def encoder() -> str:
 
 
 def linear(preset: str, **changes: Any) -> LinearTree:
-    """A linear model of the training documents, not calibrated."""
+    """A linear model of the training documents, without held-out documents and calibration."""
     train, _ = data()
-    config = load_preset(preset, **{"threads": 2, **changes})
+    config = load_preset(preset, **{"threads": 2, "holdout": {"calibrate": False}, **changes})
     return LinearTree(config).fit(train.texts, train.Y, label_names=train.labels)
 
 
@@ -126,7 +126,7 @@ def _matcher_negatives(_: Path) -> Any:
 def _features(_: Path) -> Any:
     train, _ = data()
     X = linear("default").tfidf_.transform(train.texts)
-    config = load_preset("parabel", **SETTINGS)
+    config = load_preset("parabel", **SETTINGS, holdout={"calibrate": False})
     return LinearTree(config).fit(X, train.Y, label_names=train.labels)
 
 
@@ -135,6 +135,16 @@ def _calibrated(_: Path) -> Any:
     train, test = data()
     config = load_preset("parabel", n_trees=2, **SETTINGS)
     return LinearTree(config).fit(train.texts, train.Y, label_names=train.labels, validation=test)
+
+
+@model("held-out")
+def _held_out(_: Path) -> Any:
+    return linear("parabel", n_trees=2, holdout={})
+
+
+@model("held-out-neighbours")
+def _held_out_neighbours(_: Path) -> Any:
+    return linear("slice", holdout={})
 
 
 @model("hybrid")

@@ -19,12 +19,13 @@ from common import Bench, parser_of, run_script
 from encoders import EncoderChoice, choose_encoders
 from output import finish, markdown, say
 
-from labelwise.config import IndexConfig
+from labelwise.config import HoldoutConfig, IndexConfig
 from labelwise.data.stats import HEAD_DOCUMENTS, label_counts
 from labelwise.errors import need
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import Tree, build_tree, embed_labels
-from labelwise.models.fitting.source import Source
+from labelwise.models.stages import StageCache
+from labelwise.models.training_data import TrainingData
 from labelwise.rank.negatives import teacher_forcing
 from labelwise.report.tail import plot_tail
 
@@ -77,15 +78,14 @@ def trees(bench: Bench, encoder: EncoderChoice) -> Iterator[tuple[str, Tree]]:
         Z = embed_labels(train.Y, Tfidf().fit_transform(train.texts), threads=options.threads)
         yield "pifa-tfidf", build_tree(Z, IndexConfig(), seed=options.seed, threads=options.threads)
         return
-    from labelwise.models.fitting.ground import Ground
-    from labelwise.models.fitting.workbench import Workbench
+    from labelwise.models.pipeline import Pipeline
 
     names: dict[str, Any] = {"label_names": train.labels, "label_texts": train.label_texts}
-    source = Source.of(train.texts, train.Y, **names, validation=None, hold_out=0.0, seed=options.seed)
-    workbench = Workbench(source, bench.run)
+    data = TrainingData.of(train.texts, train.Y, HoldoutConfig(share=0.0), seed=options.seed, **names)
+    cache = StageCache(data, bench.run)
     for kind in COLOURS:
         say(f"{kind} …")
-        yield kind, Ground(bench.neural(kind, encoder, label_embedding=kind).config, workbench).index()
+        yield kind, Pipeline(bench.neural(kind, encoder, label_embedding=kind).config, cache).clusters()
 
 
 def above(documents: Any) -> float:

@@ -118,8 +118,8 @@ class Nine:
             if member.calibrator_ is not None:
                 scores = member.calibrator_.transform_matrix(scores)
             members[pair] = scores
-            if getattr(member, "held_", None) is not None:
-                held[pair] = member.held_
+            if member.held_out_scores_ is not None:
+                held[pair] = member.held_out_scores_
         answer = model.scores(reading, TOP_K)
         seconds = time.perf_counter() - begun
         say(f"{len(test):,} test documents in {seconds:.1f} s")

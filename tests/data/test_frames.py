@@ -10,7 +10,7 @@ from labelwise import Dataset, LinearTree, LinearTreeConfig, Predictions
 from labelwise.data.targets import targets
 from labelwise.errors import DataError, MissingExtraError, UsageError
 from labelwise.features.tfidf import Tfidf
-from labelwise.models.fitting.source import check_texts
+from labelwise.models.training_data import check_texts
 
 COLUMNS = {
     "title": ["red apple", "red rose", "green apple"],

@@ -32,7 +32,7 @@ def test_every_cluster_has_its_documents(name, fitted, shop, tmp_path):
             mine = np.zeros((len(memory), tree.n_clusters), bool)
             rows = np.repeat(np.arange(len(memory)), np.diff(memory.Y.indptr))
             mine[rows, tree.clusters[memory.Y.indices]] = True
-            if kind.ranker.negatives == "teacher":
+            if kind.ranker.negatives == "tfn":
                 np.testing.assert_array_equal(near.toarray() > 0, mine)
             else:  # the matcher's clusters too
                 assert ((near.toarray() > 0) >= mine).all()

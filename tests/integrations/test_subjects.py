@@ -7,21 +7,20 @@ import pytest
 import scipy.sparse as sp
 
 from labelwise import LinearTree
-from labelwise.config import LinearTreeConfig, XTransformerConfig
+from labelwise.config import HoldoutConfig, LinearTreeConfig, XTransformerConfig
 from labelwise.config.presets import load_preset
 from labelwise.errors import StorageError, UsageError
 from labelwise.integrations.subjects import (
     SubjectTexts,
     configured,
-    fit,
     most_labels,
     over_subjects,
     parsed,
     scored,
-    share,
     subject_numbers,
     threads,
 )
+from labelwise.models.registry import new_model
 
 
 @dataclass
@@ -106,12 +105,19 @@ def test_settings_of_a_project():
             configured(wrong, train)
 
 
-def test_share_limit_and_threads():
-    assert (share({}), share({"hold_out": "0"}), most_labels({"limit": "7"}), most_labels({})) == (0.1, 0.0, 7, 100)
-    assert (threads({}), threads({"threads": "2"})) == (None, 2)
+def test_the_hold_out_policy():
+    train = SubjectTexts(["a cat", "a dog"], [["u:cat"], ["u:dog"]]).dataset(VOCABULARY, "en")
+    assert configured({}, train)[0].holdout == HoldoutConfig()
+    config, unknown = configured({"hold_out": "0", "calibrate": "false"}, train)
+    assert (config.holdout, unknown) == (HoldoutConfig(share=0.0, calibrate=False), [])
     for wrong in ("1", "-0.1", "half", "true"):
         with pytest.raises(UsageError, match="hold_out is"):
-            share({"hold_out": wrong})
+            configured({"hold_out": wrong}, train)
+
+
+def test_limit_and_threads():
+    assert (most_labels({"limit": "7"}), most_labels({})) == (7, 100)
+    assert (threads({}), threads({"threads": "2"})) == (None, 2)
     for wrong in ("0", "2.5", "all", "true"):
         with pytest.raises(UsageError, match="limit is"):
             most_labels({"limit": wrong})
@@ -123,7 +129,7 @@ def test_scores_lie_between_0_and_1_and_blank_texts_have_none():
     pairs = [("a white cat", ["u:cat"]), ("a black dog", ["u:dog"]), ("cat and dog", ["u:cat", "u:dog"])] * 8
     train = SubjectTexts(*map(list, zip(*pairs, strict=True))).dataset(VOCABULARY, "en")
     for score_transform in ("l3-hinge", "ranker-only"):
-        model = fit(LinearTreeConfig(score_transform=score_transform), train, hold_out=0.1)
+        model = LinearTree(score_transform=score_transform).fit_dataset(train)
         assert isinstance(model, LinearTree)
         assert model.calibrator_ is None
         scores = scored(model, ["the dog", "", "the cat"], 1)
@@ -143,7 +149,7 @@ def test_an_encoder_and_what_it_chose_by_itself(tmp_path):
     data = train.dataset(VOCABULARY, "en")
     config, unknown = configured({**section, "encoder.max_length": "8"}, data)
     assert (config.encoder.max_length, unknown) == (8, [])
-    model = fit(config, data, hold_out=0.1)
+    model = new_model(config).fit_dataset(data)
     assert model.kind == "x-transformer"
     assert scored(model, ["the dog"], 2).argmax() == data.labels.index("u:dog")
 

@@ -187,9 +187,9 @@ def test_the_frozen_matcher_is_a_linear_model_and_leaves_the_encoder_alone(bert,
     rows = np.repeat(np.arange(64), 3)
     np.testing.assert_allclose(found.data, expected[rows, found.indices], atol=5e-3)
     assert recall_at(found, M, [3])[3] > 95
-    np.testing.assert_array_equal(matcher.match(documents, top_b=3, E=E)[1].indices, found.indices)
+    np.testing.assert_array_equal(matcher.match(replace(documents, E=E), top_b=3)[1].indices, found.indices)
     assert (np.diff(matcher.match(documents, top_b=99)[1].indptr) == N_CLUSTERS).all()
-    given = FrozenMatcher(RankerConfig(threshold=0.0), dense_weight=2.0).fit(encoder, documents, M, E=E)
+    given = FrozenMatcher(RankerConfig(threshold=0.0), dense_weight=2.0).fit(encoder, replace(documents, E=E), M)
     np.testing.assert_array_equal(given.linear_.level.dense, matcher.linear_.level.dense)
     matcher.save(tmp_path / "matcher")
     loaded = FrozenMatcher.load(tmp_path / "matcher", device="cpu")

@@ -39,7 +39,7 @@ def trained(bert):
 
 def label_scores(matcher, documents):
     E, _ = matcher.match(documents, top_b=3)
-    return unit_rows(E) @ matcher.labels_.weight.astype(np.float32).T + matcher.labels_.bias.astype(np.float32)
+    return unit_rows(E) @ matcher.label_head.weight.astype(np.float32).T + matcher.label_head.bias.astype(np.float32)
 
 
 def test_labels_are_learnt_and_leave_the_clusters_alone(trained):
@@ -59,7 +59,7 @@ def test_they_are_kept_with_the_matcher(trained, tmp_path):
     matcher, documents, _ = trained
     matcher.save(tmp_path / "matcher")
     loaded = FineTunedMatcher.load(tmp_path / "matcher", device="cpu")
-    np.testing.assert_array_equal(loaded.labels_.weight, matcher.labels_.weight)
+    np.testing.assert_array_equal(loaded.label_head.weight, matcher.label_head.weight)
     np.testing.assert_allclose(label_scores(loaded, documents), label_scores(matcher, documents), atol=1e-4)
 
 
@@ -67,9 +67,9 @@ def test_a_matcher_of_clusters_has_none(bert, tmp_path):
     texts, Y = planted(32)
     encoder = encoder_of(bert)
     matcher = FineTunedMatcher(settings(epochs=1.0)).fit(encoder, documents_of(encoder, texts), paired(Y), threads=1)
-    assert matcher.labels_ is None
+    assert matcher.label_head is None
     matcher.save(tmp_path / "matcher")
-    assert FineTunedMatcher.load(tmp_path / "matcher", device="cpu").labels_ is None
+    assert FineTunedMatcher.load(tmp_path / "matcher", device="cpu").label_head is None
 
 
 def test_a_label_head_gives_the_networks_scores_in_margins(bert):

@@ -7,6 +7,7 @@ from labelwise.config import RankerConfig
 from labelwise.match.finetuned import RECALL_AT, FineTunedMatcher
 from labelwise.match.recall import mean_recall, recall_at
 from labelwise.match.shared import SharedMatcherView, side_by_side
+from labelwise.storage.shared_parts import SharedParts
 from tests.match.planted import N_CLUSTERS, documents_of, encoder_of, paired, planted, settings
 
 
@@ -66,7 +67,7 @@ def test_training_is_judged_by_the_mean_over_trees(trained):
 
 def test_kept_and_loaded(trained, tmp_path):
     matcher, documents, _, _ = trained
-    SharedMatcherView(matcher, 1).save(tmp_path / "matcher")
+    assert SharedMatcherView(matcher, 1).write(tmp_path / "matcher", SharedParts()) == {"group": 1}
     loaded = FineTunedMatcher.load(tmp_path / "matcher", device="cpu")
     assert loaded.groups_ == [N_CLUSTERS, 3]
     found, again = (SharedMatcherView(one, 1).match(documents, top_b=2)[1] for one in (matcher, loaded))

@@ -241,9 +241,9 @@ def test_a_run_directory_keeps_the_stages(config, fitted, tmp_path):
         return model, stages
 
     first, stages = fit(config)
-    assert stages == [("tfidf", False), *[("tree", False)] * config.n_trees]
+    assert stages == [("tfidf", False), *[("tree", False), ("levels", False)] * config.n_trees]
     again, stages = fit(config)
-    assert stages == [("tfidf", True), *[("tree", True)] * config.n_trees]
+    assert stages == [("tfidf", True), *[("levels", True)] * config.n_trees]
     for model in (first, again):
         assert_same(model.predict(TEST_TEXTS), fitted.predict(TEST_TEXTS))
     _, stages = fit(LinearTreeConfig(**{**vars(config), "threads": 2}))
@@ -253,9 +253,9 @@ def test_a_run_directory_keeps_the_stages(config, fitted, tmp_path):
             fit(LinearTreeConfig(**{**vars(config), "n_trees": 4}))
         return
     _, stages = fit(LinearTreeConfig(**{**vars(config), "n_trees": 4}))  # further trees beside those that are there
-    assert [found for _, found in stages] == [True] * (1 + config.n_trees) + [False] * (4 - config.n_trees)
+    assert [found for _, found in stages] == [True] * (1 + config.n_trees) + [False] * 2 * (4 - config.n_trees)
     _, stages = fit(LinearTreeConfig(**{**vars(config), "ranker": RankerConfig(cost=0.7)}))
-    assert stages[:2] == [("tfidf", True), ("tree", False)]
+    assert stages[:3] == [("tfidf", True), ("tree", True), ("levels", False)]  # the tree does not depend on the cost
     _, stages = fit(config, [*TEXTS[:-1], "another text"])
     assert stages[:2] == [("tfidf", False), ("tree", False)]
 
@@ -310,9 +310,9 @@ def test_calibrating_twice_is_calibrating_once():
 
 def test_validation_that_the_model_cannot_read():
     features = Dataset(Y=label_matrix(LABELS), labels=NAMES, features=FEATURES)
-    with pytest.raises(DataError, match="fitted on texts, but the data have only features"):
+    with pytest.raises(DataError, match="learns from texts, but the validation data have only features"):
         LinearTree().fit(TEXTS, label_matrix(LABELS), label_names=NAMES, validation=features)
-    with pytest.raises(DataError, match="fitted on features, but the data have only texts"):
+    with pytest.raises(DataError, match="learns from features, but the validation data have only texts"):
         LinearTree().fit(FEATURES, label_matrix(LABELS), label_names=NAMES, validation=validation())
 
 
@@ -373,7 +373,7 @@ def test_any_sparse_format_will_do(form):
 def test_features_that_are_not_numbers(value):
     X = FEATURES.copy()
     X.data[3] = value
-    with pytest.raises(DataError, match=r"not numbers \(nan or inf\)"):
+    with pytest.raises(DataError, match="X holds NaN or infinity"):
         LinearTree().fit(X, label_matrix(LABELS))
     with pytest.raises(DataError, match=r"not numbers \(nan or inf\)"):
         LinearTree().fit(FEATURES, label_matrix(LABELS)).predict(X)

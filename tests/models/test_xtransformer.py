@@ -223,7 +223,7 @@ def test_given_documents_can_be_learnt_from_too(shop, settings):
     assert model.report_.documents == len(train) + len(validation) > plain.report_.documents
     told = model.report_.validation
     assert (told.kind, told.documents) == ("learnt split", len(validation))
-    assert "the validation split, before the model learnt from it too" in render_card(model)
+    assert "the validation split, before linear models learnt from it too" in render_card(model)
     assert model.calibrator_ is not None
     assert "never seen" not in model.labels_
     known = strange.with_labels(model.labels_).Y[:, : len(model.labels_)]
@@ -240,9 +240,13 @@ def test_nothing_held_out(shop, settings):
 
 
 def test_too_few_documents_to_calibrate(shop, settings):
-    model = fitted(settings("hybrid", hold_out=0.03), shop["train"])
+    few, heard = shop["train"].take(range(300)), []
+    model = fitted(
+        settings("hybrid", hold_out=0.1), few, on_event=lambda name, values: heard.append(values.get("text"))
+    )
     assert model.calibrator_ is None
-    assert model.report_.validation.documents == 19
+    assert model.report_.validation.documents == 30
+    assert any(text and text.startswith("predictions are scores, not probabilities: only 30 docu") for text in heard)
     assert fitted(settings("hybrid", calibrate=False), shop["train"]).calibrator_ is None
 
 
@@ -295,7 +299,7 @@ def test_a_run_directory_is_gone_on_from(preset, shop, settings, tmp_path):
     first, made = fit()
     second, found = fit()
     matcher = "matcher" if preset == "x-transformer" else "frozen-matcher"
-    assert list(made) == list(found) == ["tfidf", "tokens", "embeddings", "index", matcher, "ranker"]
+    assert list(made) == list(found) == ["tfidf", "tokens", "embeddings", "tree", matcher, "ranker"]
     assert not any(made.values())
     assert all(found.values())
     same(second.predict(shop["test"].texts), first.predict(shop["test"].texts))
@@ -345,7 +349,7 @@ def test_wrong_data(model, shop, settings):
         (train.Y, "X-Transformer reads texts: give a list of strings, not features"),
         ("one text", "give a list of strings"),
         (None, "give a list of strings"),
-        (train.texts[:3], "there are 3 texts but 40 are needed, one for each"),
+        (train.texts[:3], "there are 3 documents but 40 rows of labels; they must match"),
         ([*train.texts[:-1], 7], "not a string"),
     ):
         with pytest.raises((DataError, UsageError), match=complaint):
@@ -353,7 +357,7 @@ def test_wrong_data(model, shop, settings):
     with pytest.raises(DataError, match="there are 1 label texts but 150 are needed"):
         unfitted.fit(train.texts, train.Y, label_texts=["law"])
     features = replace(train, texts=None, features=train.Y)
-    with pytest.raises(DataError, match="reads texts"):
+    with pytest.raises(DataError, match="learns from texts"):
         fitted(settings(), train, validation=features)
     with pytest.raises(DataError, match="the model reads texts, but the data have only features"):
         model.inputs(features)

@@ -79,7 +79,7 @@ def test_lists_dense_and_sparse_say_the_same():
 def test_scores_are_those_of_the_model():
     estimator = LinearTreeClassifier(preset="parabel", n_trees=2, cost=2.0, sparse_output=False, random_state=3)
     estimator.fit(TEXTS, sp.csr_array(Y), label_names=CLASSES)
-    config = load_preset("parabel", n_trees=2, seed=3, matcher={"cost": 2.0}, ranker={"cost": 2.0}, hold_out=0.0)
+    config = load_preset("parabel", n_trees=2, seed=3, matcher={"cost": 2.0}, ranker={"cost": 2.0})
     model = LinearTree(config).fit(TEXTS, sp.csr_array(Y.astype(np.float32)), label_names=CLASSES)
     assert estimator.model_.config == config
     expected = model.predict(TEXTS, top_k=4).matrix.toarray()

@@ -15,7 +15,8 @@ from labelwise.cli.show import Show
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_splits
 from labelwise.errors import DataError
 from labelwise.metrics import Evaluation, Family, calibration_error, compare, evaluate
-from labelwise.models.base import CALIBRATED_ON, load_model
+from labelwise.models.base import load_model
+from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.predictions import read_predictions
 
 

@@ -30,8 +30,8 @@ KINDS = ("linear-tree", "x-transformer", "ensemble")
 class Train(Command):
     """Train a model on the training split, calibrate it on the validation split, and save it with its card.
 
-    Without a validation split, a model trained without a tenth of the documents shows what scores mean; the one that
-    is saved is then trained on all of them. X-Transformer sets a share aside by itself (--hold-out) and trains once.
+    Without a validation split, a share of the training documents is held out (--hold-out): these choose what is left
+    open and calibrate, and the linear models then learn from them too.
 
     Several presets, encoders or label embeddings, with commas between them, make an ensemble of all combinations.
 
@@ -67,7 +67,7 @@ class Train(Command):
     learn_labels: bool = False
     """Fine-tune on the labels too, beside their clusters: better with thousands of labels that have many documents."""
     hold_out: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
-    """Share of the training documents that X-Transformer sets aside where there is no validation split."""
+    """Share of the training documents that is held out where there is no validation split."""
     learn_validation: bool = False
     """Let the model that is saved learn from the validation split too, once that has chosen and calibrated; encoders do
     not."""
@@ -91,7 +91,7 @@ class Train(Command):
     """Choose cost, cluster size and threshold, and the opening of long texts, on the validation documents first: eight
     to eleven trials."""
     calibrate: Annotated[bool, arg(help_behavior_hint="(default: False)")] = True
-    """Leave scores as they are, no probabilities. Without a validation split this saves half the time."""
+    """Leave scores as they are, without probabilities; linear models then hold no documents out."""
     dry_run: bool = False
     """Read the data, tell what would be trained and what it would roughly take, and stop."""
     growing: bool = False
@@ -140,16 +140,11 @@ class Train(Command):
             raise DataError("--opening reads texts, and these data have only features; leave it out", path=self.data)
         if self.dry_run or not (neural or first_process()):
             return
-        from labelwise.cli.train_run import fit_ensemble, fit_linear, fit_transformer
+        from labelwise.cli.train_run import fit_model
 
-        preset, config = members[0]
-        if len(members) > 1:
-            preset = ",".join(dict.fromkeys(name for name, _ in members))
-            fit_ensemble(self, ensemble_of(self, members), preset, train, validation, out, show)
-        elif isinstance(config, XTransformerConfig):
-            fit_transformer(self, config, preset, train, validation, out, show)
-        else:
-            fit_linear(self, config, preset, train, validation, out, show)
+        preset = ",".join(dict.fromkeys(name for name, _ in members))
+        config: Any = ensemble_of(self, members) if len(members) > 1 else members[0][1]
+        fit_model(self, config, preset, train, validation, out, show)
 
     def with_options(self, config: Config, preset: str) -> Config:
         """The preset's settings with those of the command line on top."""
@@ -168,6 +163,9 @@ class Train(Command):
             "beam": self.beam,
             "seed": self.seed,
             "threads": self.threads,
+            "hold_out": self.hold_out,
+            "learn_validation": self.learn_validation or None,
+            "calibrate": None if self.calibrate else False,
         }
         if isinstance(config, LinearTreeConfig):
             options |= {"matcher": {"cost": self.cost}, "n_trees": self.n_trees}
@@ -187,9 +185,6 @@ class Train(Command):
             "encoder": {"name": self.encoder, "max_length": self.max_length},
             "label_embedding": self.label_embedding,
             "matcher": {"epochs": self.epochs, "device": self.device, "learn_labels": self.learn_labels or None},
-            "hold_out": self.hold_out,
-            "learn_validation": self.learn_validation,
-            "calibrate": self.calibrate,
         }
         return changed(config, options, "the settings given")
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from labelwise.config import EnsembleConfig, HoldoutConfig, LinearTreeConfig, XTransformerConfig
-from labelwise.config.presets import AUTO, Config, changed, load_preset
+from labelwise.config.presets import AUTO, Config, load_preset
 from labelwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from labelwise.tuning import Machine, Sizes
 
 LINEAR_ONLY = ("n_trees", "tune")
-NEURAL_ONLY = ("encoder", "max_length", "label_embedding", "epochs", "learn_labels", "device", "hold_out")
+NEURAL_ONLY = ("encoder", "max_length", "label_embedding", "epochs", "learn_labels", "device")
 """Options that only one kind of model has."""
 ENSEMBLE_ONLY = ("rule", "prune", "own_encoders")
 
@@ -54,8 +54,7 @@ def asked_for(command: Train) -> list[tuple[str, Config]]:
 
 def ensemble_of(command: Train, members: list[tuple[str, Config]]) -> EnsembleConfig:
     """These models as one."""
-    # The members' probabilities are what is combined, whether the ensemble gives any or not.
-    configs = tuple(changed(config, {"calibrate": True}, "the settings given") for _, config in members)
+    configs = tuple(config for _, config in members)
     share = {} if command.hold_out is None else {"share": command.hold_out}
     holdout = HoldoutConfig(calibrate=command.calibrate, learn_validation=command.learn_validation, **share)
     return EnsembleConfig(
@@ -71,20 +70,20 @@ def ensemble_of(command: Train, members: list[tuple[str, Config]]) -> EnsembleCo
 
 def plan(config: EnsembleConfig, sizes: Sizes, machine: Machine) -> Iterator[str]:
     """What is about to be trained, and what it will roughly take."""
-    from labelwise.models.ensemble.members import describe, kin
+    from labelwise.models.ensemble.members import sharing_groups
     from labelwise.tuning import Estimate, estimate
 
     yield f"an ensemble of {len(config.members)} models: {sizes.n_docs:,} documents, {sizes.n_labels:,} labels"
-    seen: set[Hashable] = set()
+    later = {at for group in sharing_groups(config) for at in group[1:]}
     parts = []
-    for number, member in enumerate(config.members, start=1):
-        alone, told = member, ""
-        if isinstance(member, XTransformerConfig) and member.fine_tune:
-            group = kin(member, number, share=config.share_encoder)
-            if group in seen:  # the encoder is fine-tuned for an earlier one
-                alone, told = replace(member, fine_tune=False), ", with the same fine-tuned encoder"
-            seen.add(group)
-        yield f"member {number}: {describe(member)}{told}"
+    for at, member in enumerate(config.members):
+        alone, remark = member, ""
+        if at in later:  # the encoder is fine-tuned for an earlier member
+            alone, remark = (
+                replace(cast(XTransformerConfig, member), fine_tune=False),
+                ", with the same fine-tuned encoder",
+            )
+        yield f"member {at + 1}: {member.describe()}{remark}"
         parts.append(estimate(alone, sizes, machine))
     whole = Estimate(
         seconds=sum(part.seconds for part in parts),

@@ -1,9 +1,9 @@
-"""What labelwise train does for each kind of model, from data to summary."""
+"""What labelwise train does with data and settings: tune, train, save, and print a summary."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,22 +13,17 @@ from rich.table import Table
 
 from labelwise.cli.runs import megabytes
 from labelwise.cli.show import Show
-from labelwise.config import EnsembleConfig, LinearTreeConfig, XTransformerConfig
-from labelwise.data import Dataset, split_validation
+from labelwise.config import EnsembleConfig, LinearTreeConfig
+from labelwise.config.presets import Config
+from labelwise.data import Dataset
 from labelwise.errors import DataError
 from labelwise.models.base import Model
-from labelwise.models.calibrator import MIN_DOCUMENTS
-from labelwise.models.ensemble import Ensemble
-from labelwise.models.holdout import Validation, read_documents, validate
-from labelwise.models.linear_tree import LinearTree
+from labelwise.models.registry import new_model
+from labelwise.models.training_data import TrainingData
 from labelwise.models.training_report import HoldoutResult, TrainingReport, Tuning
 
 if TYPE_CHECKING:
     from labelwise.cli.train import Train
-    from labelwise.models.xtransformer import XTransformer
-
-TENTH = 0.1
-"""Share of the training documents that is set aside where there is no validation split."""
 
 
 class _TrainingClock:
@@ -47,78 +42,44 @@ class _TrainingClock:
         report.trained = datetime.now(UTC).date().isoformat()
 
 
-# ---------------------------------------------------------------------- linear
-
-
-def fit_linear(
+def fit_model(
     command: Train,
-    config: LinearTreeConfig,
+    config: Config | EnsembleConfig,
     preset: str,
     train: Dataset,
     validation: Dataset | None,
     out: Console,
     show: Show,
 ) -> None:
-    """Tune, train, validate, save, tell."""
-    clock = _TrainingClock()
-    kind = "split" if validation is not None else "tenth"
-    rest = train
-    if validation is None and (command.calibrate or command.tune):
-        rest, validation = _set_aside(train, config, show)
-    tuning = None
+    """Tune if asked to, train, save, tell. The model itself holds out, chooses and calibrates."""
+    clock, tuning = _TrainingClock(), None
     if command.tune:
-        if validation is None:
-            raise DataError(f"too few documents to tune on: {len(train)}; train without --tune", path=command.data)
-        config, tuning = _tune(command, config, rest, validation, out, show)
-
-    def fitted(documents: Dataset) -> LinearTree:
-        return LinearTree(config).fit(
-            read_documents(documents),
-            documents.Y,
-            label_names=documents.labels,
-            run_dir=command.run_dir,
-            on_event=show.on_event,
-        )
-
-    validated = None
-    if command.learn_validation and validation is not None:
-        kind, train = "learnt split", train.followed_by(validation)
-    if kind != "split" and validation is not None and (command.calibrate or kind == "learnt split"):
-        show.remark(f"training without {len(validation):,} documents first, to see what scores mean")
-        validated = validate(fitted(rest), validation, on_event=show.on_event)
-        show.remark(f"training on all {len(train):,} documents")
-    clock.restart()
-    model = fitted(train)
+        config, tuning = _tune(command, config, train, validation, out, show)
+        clock.restart()
+    model = new_model(config)
+    model.fit_dataset(train, validation, run_dir=command.run_dir, on_event=show.on_event)
+    if model.role_ == "helper":
+        return
     report = model.report_
-    report.data, report.preset, report.tuning = command.data.resolve().name, preset, tuning
+    report.data, report.preset, report.tuning = command.data.resolve().name, preset, tuning or report.tuning
     clock.stop(report)
-    if kind == "split" and validation is not None:
-        validated = validate(model, validation, on_event=show.on_event)
-    if validated is not None:
-        report.validation = validated.result(kind=kind)
-        if command.calibrate:
-            _calibrate(model, validated, show)
-    _finish(command, model, clock, _linear_rows(model), train, out, show)
-
-
-def _set_aside(train: Dataset, config: LinearTreeConfig, show: Show) -> tuple[Dataset, Dataset | None]:
-    """A tenth of the training documents, unless that would be too few to learn anything from."""
-    if len(train) * TENTH >= MIN_DOCUMENTS:
-        rest, aside = split_validation(train, TENTH, seed=config.seed)
-        if len(aside) >= MIN_DOCUMENTS:
-            return rest, aside
-    show.remark(
-        f"there is no validation split, and a tenth of {len(train):,} documents is too few to calibrate on "
-        f"(fewer than {MIN_DOCUMENTS}): the model will give scores, no probabilities"
-    )
-    return train, None
+    if report.members:
+        out.print(_members(model))
+    learnt = train.followed_by(validation) if validation is not None and config.holdout.learn_validation else train
+    _finish(command, model, clock, learnt, out, show)
 
 
 def _tune(
-    command: Train, config: LinearTreeConfig, train: Dataset, validation: Dataset, out: Console, show: Show
+    command: Train, config: Any, train: Dataset, validation: Dataset | None, out: Console, show: Show
 ) -> tuple[LinearTreeConfig, Tuning]:
+    """Choose settings by the held-out documents that the model will be calibrated on."""
     from labelwise.tuning.search import METRIC, tune
 
+    if validation is None:
+        data = TrainingData.of(train.documents, train.Y, config.holdout, seed=config.seed, label_names=train.labels)
+        if data.holdout is None or data.holdout.rows is None or data.remaining_rows is None:
+            raise DataError(f"too few documents to tune on: {len(train)}; train without --tune", path=command.data)
+        train, validation = train.take(data.remaining_rows), train.take(data.holdout.rows)
     tuning = tune(config, train, validation, run_dir=command.run_dir, on_event=show.on_event)
     out.print(tuning.table())
     for sentence in tuning.explain():
@@ -126,89 +87,7 @@ def _tune(
     return tuning.config, Tuning(trials=len(tuning.trials), metric=METRIC)
 
 
-def _calibrate(model: LinearTree, validated: Validation, show: Show) -> None:
-    model.calibrator_ = validated.calibrator
-    if validated.reason is not None:
-        show.remark(f"the model gives scores, no probabilities: {validated.reason}")
-
-
-def _linear_rows(model: LinearTree) -> Iterator[tuple[str, str]]:
-    tree, n_trees = model.trees_[0].tree, len(model.trees_)
-    trees = f", in each of {n_trees} trees" if n_trees > 1 else ""
-    yield "labels", f"{len(model.labels_):,} in {tree.n_clusters:,} clusters{trees}"
-    yield "features", f"{model.n_features_:,}"
-
-
-# ---------------------------------------------------------------------- X-Transformer
-
-
-def fit_transformer(
-    command: Train,
-    config: XTransformerConfig,
-    preset: str,
-    train: Dataset,
-    validation: Dataset | None,
-    out: Console,
-    show: Show,
-) -> None:
-    """Train, which chooses and calibrates by itself; save, tell. Other processes only help to fine-tune."""
-    from labelwise.models.xtransformer import XTransformer
-
-    clock, model = _TrainingClock(), XTransformer(config)
-    if _fit_itself(command, model, preset, train, validation, clock, show):
-        _finish(command, model, clock, model.facts(), train, out, show)
-
-
-def _fit_itself(
-    command: Train,
-    model: XTransformer | Ensemble,
-    preset: str,
-    train: Dataset,
-    validation: Dataset | None,
-    clock: _TrainingClock,
-    show: Show,
-) -> bool:
-    """Fit a model that chooses and calibrates by itself; whether this is the process that has it then."""
-    documents: Any = read_documents(train)  # X-Transformer was refused before, where there are no texts
-    model.fit(
-        documents,
-        train.Y,
-        label_names=train.labels,
-        label_texts=train.label_texts,
-        validation=validation,
-        run_dir=command.run_dir,
-        on_event=show.on_event,
-    )
-    if not hasattr(model, "labels_"):
-        return False
-    model.report_.data, model.report_.preset = command.data.resolve().name, preset
-    clock.stop(model.report_)
-    if command.calibrate and model.calibrator_ is None:
-        show.remark("there were too few held-out documents to calibrate on: the model gives scores, no probabilities")
-    return True
-
-
-# ---------------------------------------------------------------------- ensembles
-
-
-def fit_ensemble(
-    command: Train,
-    config: EnsembleConfig,
-    preset: str,
-    train: Dataset,
-    validation: Dataset | None,
-    out: Console,
-    show: Show,
-) -> None:
-    """Train all members, which choose and calibrate together; save, tell. Other processes only help to fine-tune."""
-    clock, model = _TrainingClock(), Ensemble(config)
-    if _fit_itself(command, model, preset, train, validation, clock, show):
-        rows = ((name, what) for name, what in model.facts() if not name.startswith("member "))
-        out.print(_members(model))
-        _finish(command, model, clock, rows, train, out, show)
-
-
-def _members(model: Ensemble) -> Table:
+def _members(model: Model) -> Table:
     """What each member is worth on the held-out documents, and all together."""
     table = Table(title="the members", title_style="bold")
     table.add_column("")
@@ -226,14 +105,10 @@ def _members(model: Ensemble) -> Table:
     return table
 
 
-# ---------------------------------------------------------------------- all
-
-
 def _finish(
     command: Train,
     model: Model,
     clock: _TrainingClock,
-    rows: Iterator[tuple[str, str]],
     train: Dataset,
     out: Console,
     show: Show,
@@ -244,19 +119,20 @@ def _finish(
 
         model = keep_documents(model, train, on_event=show.on_event)
     model.save(command.model)
-    out.print(_summary(model, command.model, rows, time.perf_counter() - clock.begin))
+    out.print(_summary(model, command.model, time.perf_counter() - clock.begin))
     out.print(f"the model: {command.model}   its card: {command.model / 'README.md'}", markup=False)
 
 
-def _summary(model: Model, path: Path, rows: Iterator[tuple[str, str]], seconds: float) -> Table:
+def _summary(model: Model, path: Path, seconds: float) -> Table:
     """What was trained, in a few lines."""
     report = model.report_
     table = Table(title=f"{path.name}, trained on {report.data}", title_style="bold", show_header=False)
     table.add_column(no_wrap=True)
     table.add_column()
     table.add_row("documents", f"{report.documents:,}")
-    for row in rows:
-        table.add_row(*row)
+    for name, fact in model.facts():
+        if not name.startswith("member "):  # these have a table of their own
+            table.add_row(name, fact)
     table.add_row("time", f"{report.seconds:.1f} s, {report.cpu_seconds:.1f} CPU s; {seconds:.1f} s in all")
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     table.add_row("size on disk", megabytes(size))
@@ -274,6 +150,6 @@ def _summary(model: Model, path: Path, rows: Iterator[tuple[str, str]], seconds:
 
 def _where(found: HoldoutResult) -> str:
     if found.share is not None:
-        return f"{100 * found.share:g} % of the data, held out"
+        return f"{100 * found.share:.3g} % of the data, held out"
     kinds = {"split": "the validation split", "learnt split": "the validation split, before it was learnt from too"}
     return kinds.get(found.kind or "", "a tenth of the data, held out")

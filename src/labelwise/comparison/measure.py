@@ -15,8 +15,8 @@ import numpy as np
 from labelwise import storage
 from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System
+from labelwise.config import HoldoutConfig
 from labelwise.errors import StorageError
-from labelwise.models.holdout import read_documents
 from labelwise.models.linear_tree import LinearTree
 from labelwise.models.registry import model_class
 from labelwise.predictions import Predictions
@@ -183,8 +183,9 @@ def _warm_up(system: System, splits: Splits) -> None:
     used = np.unique(few.Y.indices)
     if len(used):
         index = replace(config.index, n_clusters=None)
-        documents = read_documents(few)
-        model = LinearTree(replace(config, index=index)).fit(documents, Csr(few.Y[:, used]))
+        documents = few.documents
+        settings = replace(config, index=index, holdout=HoldoutConfig(calibrate=False))
+        model = LinearTree(settings).fit(documents, Csr(few.Y[:, used]))
         model.predict(documents[:8])
 
 

@@ -9,11 +9,11 @@ from typing import Any, Self
 
 from labelwise import storage
 from labelwise.comparison.splits import Splits
-from labelwise.config import EnsembleConfig, LinearTreeConfig, XTransformerConfig
+from labelwise.config import EnsembleConfig, XTransformerConfig
 from labelwise.config.presets import AUTO, load_preset, preset_names
 from labelwise.errors import DataError, UsageError
 from labelwise.models.base import Model, load_model
-from labelwise.models.holdout import read_documents
+from labelwise.models.registry import new_model
 from labelwise.types import OnEvent
 
 
@@ -76,29 +76,11 @@ class System:
 
 
 def fit_model(config: Any, splits: Splits, *, run_dir: Path | None, on_event: OnEvent | None = None) -> Model:
-    """Train the kind of model that a configuration is of.
-
-    Linear trees are not calibrated: probabilities in place of scores would not change the order of the labels.
-    """
-    train = splits.train
-    common: dict[str, Any] = {"label_names": train.labels, "run_dir": run_dir, "on_event": on_event}
-    if isinstance(config, LinearTreeConfig):
-        from labelwise.models.linear_tree import LinearTree
-
-        return LinearTree(config).fit(read_documents(train), train.Y, **common)
-    linear = isinstance(config, EnsembleConfig) and all(isinstance(m, LinearTreeConfig) for m in config.members)
-    if train.texts is None and not linear:
+    """Train the kind of model that a configuration is of, on the training split, with its own hold-out policy."""
+    if splits.train.texts is None and config.encoders():
         raise DataError(f"this system reads texts, and {splits.name} has only features; use linear presets")
-    common |= {"label_texts": train.label_texts, "validation": splits.validation}
-    if isinstance(config, EnsembleConfig):
-        from labelwise.models.ensemble import Ensemble
-
-        return Ensemble(config).fit(read_documents(train), train.Y, **common)
-    if isinstance(config, XTransformerConfig):
-        from labelwise.models.xtransformer import XTransformer
-
-        return XTransformer(config).fit(train.texts or [], train.Y, **common)
-    raise UsageError(f"a {type(config).__name__} is no configuration of a model")
+    model: Model = new_model(config)
+    return model.fit_dataset(splits.train, splits.validation, run_dir=run_dir, on_event=on_event)
 
 
 def parse_systems(given: str, *, neural: Mapping[str, Any] | None = None, **settings: Any) -> list[System]:

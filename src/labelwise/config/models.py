@@ -103,6 +103,8 @@ class LinearTreeConfig(Settings):
     """A tree of linear models over tf-idf, or several trees averaged."""
 
     kind: ClassVar[str] = "linear-tree"
+    label_embedding: ClassVar[LabelEmbedding] = "pifa-tfidf"
+    """What labels are clustered by: the features of their documents."""
     RENAMED: ClassVar[Mapping[str, str | None]] = {"combine": "score_transform", **_HOLDOUT_BEFORE}
 
     tfidf: TfidfConfig = field(default_factory=TfidfConfig)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -88,6 +88,11 @@ class Dataset:
 
     def __len__(self) -> int:
         return int(self.Y.shape[0])
+
+    @property
+    def documents(self) -> list[str] | Csr:
+        """What models learn from: the texts, or the features where there are no texts."""
+        return self.texts if self.texts is not None else cast(Csr, self.features)  # it has one of them
 
     @property
     def n_labels(self) -> int:

@@ -11,7 +11,6 @@ import numpy as np
 from labelwise.explanations.context import ExplainContext
 from labelwise.explanations.result import EmbeddingShare, Explanation, MemberExplanation, Span, Word
 from labelwise.explanations.single_model import probability
-from labelwise.models.ensemble.members import describe
 from labelwise.models.ensemble.rules import Candidates
 from labelwise.types import Csr
 
@@ -47,7 +46,7 @@ def explain_ensemble(
         counted = counts[:, at[0]].astype(float).tolist() if listed else [_direct(model, reason) for reason in reasons]
         score = float(scores[at[0]]) if listed else sum(w * v for w, v in zip(weights, counted, strict=True))
         members = tuple(
-            MemberExplanation(describe(member.config), weight, value, weight * value if additive else None, reason)
+            MemberExplanation(member.describe(), weight, value, weight * value if additive else None, reason)
             for member, weight, value, reason in zip(model.members_, weights, counted, reasons, strict=True)
         )
         shares = list(zip(weights, reasons, strict=True))

@@ -231,7 +231,7 @@ class XTransformerAdapter(GrowAdapter):
         """The same matcher above other labels."""
         ((tree, level),) = stands
         model, ranker = copy(self.model), self.model.ranker_
-        model.labels_, model.tree_, model.held_ = labels, tree, None
+        model.labels_, model.tree_, model.held_out_scores_ = labels, tree, None
         model.ranker_ = Ranker(
             level,
             n_features=ranker.n_features,

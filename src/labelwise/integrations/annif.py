@@ -19,8 +19,11 @@ preset
     A name of `labelwise.config.presets.preset_names`, `auto`, or a TOML file. Annif 1.4 pins a huggingface-hub that
     current transformers refuse, so presets with an encoder want an environment in which somebody has overruled that.
 hold_out
-    Share of the training documents that probabilities are learnt from; the model itself is then trained on all. Without
-    (0), or where that are fewer than 50 documents, scores lie between 0 and 1 but are no probabilities.
+    Share of the training documents that is held out for the calibration; the linear models then learn from these
+    documents too. With 0, or where fewer than 50 documents can be held out, suggestions have scores between 0 and 1,
+    which are no probabilities.
+calibrate
+    With `false` suggestions have scores between 0 and 1, and linear models hold no documents out.
 limit
     The most suggestions for a document.
 threads
@@ -48,10 +51,10 @@ import numpy as np
 import numpy.typing as npt
 from filelock import FileLock
 
-from labelwise.config import LinearTreeConfig
 from labelwise.errors import LabelwiseError, MissingExtraError, UsageError, need
 from labelwise.integrations import subjects
 from labelwise.models.base import Model, load_model
+from labelwise.models.registry import new_model
 
 need("annif", extra="annif", purpose="Annif projects")
 
@@ -128,18 +131,20 @@ class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif car
             self._save(self._fitted(documents, params), documents)
 
     def _fitted(self, documents: subjects.SubjectTexts, params: Mapping[str, Any], jobs: int = 0) -> Model:
-        hold_out = subjects.share(params)
         self._refuse_nothing(documents)
         train = documents.dataset(self.project.subjects, self.project.vocab_lang)
         config, unknown = subjects.configured(params, train, jobs)
         for name in unknown:
             self.warning(f"there is no setting {name!r}, so it changes nothing")
-        if isinstance(config, LinearTreeConfig):  # encoders have a tokenizer of their own
+        if not config.encoders():  # encoders have a tokenizer of their own
             train = replace(train, texts=self._analyzed(documents.texts))
         self.info(f"training on {len(train):,} documents with {train.n_labels:,} subjects")
-        model = subjects.fit(config, train, hold_out=hold_out, on_event=_Lines(self.info))
-        if hold_out and model.calibrator_ is None:
-            self.warning("too few documents could be held out to learn probabilities from: scores are none")
+        model: Model = new_model(config).fit_dataset(train, on_event=_Lines(self.info))
+        if config.holdout.share and config.holdout.calibrate and model.calibrator_ is None:
+            self.warning(
+                "too few documents could be held out for a calibration: suggestions have scores, which are no "
+                "probabilities"
+            )
         model.report_.data, model.report_.analyzer = f"Annif project {self.project.project_id}", self._spec
         return model
 

@@ -16,8 +16,8 @@ from labelwise import __version__, storage
 from labelwise.errors import StorageError, UsageError, need
 from labelwise.events import Task
 from labelwise.models.base import load_model
-from labelwise.models.shared_parts import SharedParts
 from labelwise.storage import to_json
+from labelwise.storage.shared_parts import SharedParts
 
 if TYPE_CHECKING:
     from labelwise.models.base import Model

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise import storage
-from labelwise.config import LinearTreeConfig
 from labelwise.config.flat import flat_names
 from labelwise.config.presets import AUTO, DEFAULT, Config, changed, load_preset
 from labelwise.config.score_transform import bounded
@@ -21,16 +20,13 @@ from labelwise.data import Dataset
 from labelwise.data.targets import targets
 from labelwise.errors import StorageError, UsageError
 from labelwise.models.base import Model
-from labelwise.models.holdout import fit_calibrated
-from labelwise.types import Csr, OnEvent
+from labelwise.types import Csr
 
 OF_ANNIF = frozenset(
     {"name", "language", "backend", "vocab", "analyzer", "transform", "limit", "access", "allow_learn"}
 )
 """What a project's section says to Annif itself."""
-OWN = frozenset({"preset", "hold_out", "threads"})
-HOLD_OUT = 0.1
-"""Share of the documents that a linear model's probabilities are learnt from; presets with encoders have their own."""
+OWN = frozenset({"preset", "threads"})
 
 
 @dataclass(frozen=True)
@@ -109,8 +105,6 @@ def configured(params: Mapping[str, Any], train: Dataset, jobs: int = 0) -> tupl
             values[name] = parsed(given)
         elif name not in OWN | OF_ANNIF:
             unknown.append(name)
-    if "hold_out" in params:
-        values["hold_out"] = share(params)
     return changed(config, values, "the project's settings"), unknown
 
 
@@ -122,14 +116,6 @@ def parsed(given: Any) -> Any:
         return tomllib.loads(f"value = {given}")["value"]
     except (tomllib.TOMLDecodeError, KeyError):
         return given
-
-
-def share(params: Mapping[str, Any]) -> float:
-    """The share of documents that probabilities are learnt from."""
-    value = parsed(params.get("hold_out", HOLD_OUT))
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-        raise UsageError(f"hold_out is {value!r}; it must be a share from 0 to below 1")
-    return float(value)
 
 
 def most_labels(params: Mapping[str, Any]) -> int:
@@ -150,18 +136,6 @@ def _whole(name: str, given: Any) -> int:
 
 
 # ---------------------------------------------------------------------- training and suggesting
-
-
-def fit(config: Config, train: Dataset, *, hold_out: float, on_event: OnEvent | None = None) -> Model:
-    """A model of the kind that the configuration is for, calibrated on documents held out if there are enough."""
-    if isinstance(config, LinearTreeConfig):
-        return fit_calibrated(config, train, hold_out=hold_out, on_event=on_event)
-    from labelwise.models.xtransformer import XTransformer
-
-    assert train.texts is not None
-    return XTransformer(config).fit(
-        train.texts, train.Y, label_names=train.labels, label_texts=train.label_texts, on_event=on_event
-    )
 
 
 def scored(model: Model, texts: Sequence[str], top_k: int) -> Csr:

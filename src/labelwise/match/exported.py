@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,16 @@ from labelwise.features.normalize import unit_rows
 from labelwise.match.documents import Documents
 from labelwise.match.heads import Head, History, LabelHead, as_rows
 from labelwise.match.linear import SCORES_PER_BLOCK
+from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, OnEvent
 
 
 class ExportedMatcher:
-    """g(x, k) of the paper, to be asked but not trained; used like `FineTunedMatcher`."""
+    """g(x, k) of the paper, which predicts and cannot be trained: a `Matcher`."""
+
+    reads_pretrained = False
+    number_of_tree = 0
+    device: str | None = None
 
     def __init__(self, head: Head, encoder: TextEncoder) -> None:
         self.head, self.encoder_ = head, encoder
@@ -31,9 +36,14 @@ class ExportedMatcher:
         return self.head.history
 
     @property
-    def labels_(self) -> LabelHead | None:
-        """The network's own scores of labels, None unless it had learnt them."""
+    def label_head(self) -> LabelHead | None:
+        """The one-vs-all head over the labels; None unless it was trained."""
         return self.head.labels
+
+    @property
+    def source(self) -> Self:
+        """The matcher itself."""
+        return self
 
     @property
     def groups_(self) -> list[int]:
@@ -75,6 +85,15 @@ class ExportedMatcher:
             found.append(best + begin)
             begin += size
         return np.hstack(found)
+
+    def own(self, found: Csr) -> Csr:
+        """All clusters are this matcher's own."""
+        return found
+
+    def write(self, folder: Path, parts: SharedParts) -> dict[str, Any]:
+        """Write a folder; nothing else is needed to load it."""
+        self.save(folder)
+        return {}
 
     def save(self, path: Path | str) -> None:
         """Write a folder: the encoder, the head and the linear term."""

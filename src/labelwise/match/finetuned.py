@@ -32,6 +32,7 @@ from labelwise.match.training.device_data import DeviceData
 from labelwise.match.training.distributed import joined, local_device
 from labelwise.match.training.loop import train
 from labelwise.match.training.optimizer import DTYPES, choose_precision
+from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, Floats, OnEvent
 
 # Documents whose tokens and cluster scores lie on the device at once.
@@ -44,13 +45,15 @@ RECALL_AT = (1, 5, 10)
 
 
 class FineTunedMatcher:
-    """g(x, k) of the paper. `fit` trains it, `match` gives embeddings and the best clusters."""
+    """g(x, k) of the paper, a `Matcher`: `fit` trains it, `match` gives embeddings and the best clusters."""
 
+    reads_pretrained = False
+    number_of_tree = 0
     network_: Network
     term_: LinearMatcher | None
     """The linear term, None without one."""
-    labels_: LabelHead | None
-    """The network's own scores of labels, None unless it has learnt them."""
+    label_head: LabelHead | None
+    """The one-vs-all head over the labels; None unless it was trained."""
     groups_: list[int]
     """Clusters of each tree: they lie side by side where several trees share the encoder (see `joint.py`)."""
     history_: History
@@ -78,7 +81,6 @@ class FineTunedMatcher:
         M: Csr,
         *,
         Y: Csr | None = None,
-        E: Floats | None = None,
         groups: Sequence[int] | None = None,
         validation: tuple[Documents, Csr] | None = None,
         checkpoint: Path | None = None,
@@ -92,7 +94,6 @@ class FineTunedMatcher:
         ----------
         M : (n_docs, n_clusters) which clusters a document has
         Y : (n_docs, n_labels) its labels, where the configuration says that they are learnt too
-        E : (n_docs, hidden) the pretrained embeddings of the documents, computed if not given
         groups : how many of the clusters, in order, belong to each of several trees; all to one if not given
         validation : documents by which to judge, with their clusters, and behind these their labels where those are
             learnt
@@ -107,6 +108,7 @@ class FineTunedMatcher:
             _check_point(encoder)
         n_clusters, n_labels = M.shape[1], _labels_to_learn(config, M, Y)
         network = Network(encoder, n_clusters + n_labels, dropout=config.dropout).to(device)
+        E = documents.E
         if E is None and (config.init == "linear" or n_labels):
             E = encoder.embed(documents.tokens, on_event=on_event)
         term = self._start(network, documents, M, E, {"seed": seed, "threads": threads, "on_event": on_event})
@@ -142,7 +144,7 @@ class FineTunedMatcher:
         )
         if config.gradient_checkpointing:
             encoder.model.gradient_checkpointing_disable()
-        self.groups_, self.labels_ = groups, LabelHead.of(*network.split_head(n_clusters)) if n_labels else None
+        self.groups_, self.label_head = groups, LabelHead.of(*network.split_head(n_clusters)) if n_labels else None
         del corpus
         if device.type == "cuda":  # what comes next is for the CPU: others may have the card's memory meanwhile
             torch.cuda.empty_cache()
@@ -258,12 +260,26 @@ class FineTunedMatcher:
             self._fast = copy.deepcopy(network).cast(dtype).eval()
         return self._fast
 
+    def own(self, found: Csr) -> Csr:
+        """All clusters are this matcher's own."""
+        return found
+
+    @property
+    def source(self) -> Self:
+        """The matcher itself."""
+        return self
+
     # ------------------------------------------------------------------ keeping
+
+    def write(self, folder: Path, parts: SharedParts) -> dict[str, Any]:
+        """Write a folder; nothing else is needed to load it."""
+        self.save(folder)
+        return {}
 
     def save(self, path: Path | str) -> None:
         """Write a folder: the encoder as Hugging Face keeps it, the head and the linear term."""
         weight, bias = (value.detach().float().cpu().numpy() for value in self.network_.head.parameters())
-        head = Head(self.config, self.linear, weight, bias, self.term_, self.groups_, self.history_, self.labels_)
+        head = Head(self.config, self.linear, weight, bias, self.term_, self.groups_, self.history_, self.label_head)
         with storage.atomic_folder(path, overwrite=True) as folder:
             self.network_.encoder.save(folder / "encoder")
             head.save(folder / "head")
@@ -281,7 +297,7 @@ class FineTunedMatcher:
                 network.head.bias.copy_(torch.from_numpy(np.array(head.bias)))
         except RuntimeError as err:
             raise StorageError(f"{path} is no complete matcher ({err}); copy or make it again") from err
-        self.term_, self.groups_, self.history_, self.labels_ = head.term, head.groups, head.history, head.labels
+        self.term_, self.groups_, self.history_, self.label_head = head.term, head.groups, head.history, head.labels
         self.network_ = network.to(self.device).eval()
         return self
 

@@ -15,19 +15,24 @@ from labelwise.errors import StorageError
 from labelwise.features.encoder_folder import TextEncoder, load_encoder
 from labelwise.features.normalize import unit_rows
 from labelwise.match.documents import Documents
+from labelwise.match.heads import History, LabelHead
 from labelwise.match.linear import LinearMatcher
 from labelwise.rank.sparse_weights import LevelWeights
+from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, Floats, OnEvent
 
 KIND = "frozen matcher"
 
 
 class FrozenMatcher:
-    """g(x, k) of a linear model beside an encoder that stays as it is; used like `FineTunedMatcher`."""
+    """g(x, k) of linear models on tf-idf and the embeddings of a pretrained encoder: a `Matcher`."""
 
-    encoder_: TextEncoder
-    history_: None = None
+    reads_pretrained = True
+    number_of_tree = 0
+    label_head: LabelHead | None = None
+    history_: History | None = None
     """Nothing is fine-tuned."""
+    encoder_: TextEncoder
     linear_: LinearMatcher
 
     def __init__(
@@ -41,18 +46,17 @@ class FrozenMatcher:
         documents: Documents,
         M: Csr,
         *,
-        E: Floats | None = None,
         seed: int = 0,
         threads: int | None = None,
         on_event: OnEvent | None = None,
     ) -> Self:
         """Solve all clusters; the encoder is not changed."""
-        E = encoder.embed(documents.tokens, device=self.device, on_event=on_event) if E is None else E
+        self.encoder_ = encoder
+        E = self._embeddings(documents, on_event)
         linear = replace(self.linear, negatives="tfn")
         self.linear_ = LinearMatcher.fit(
             documents.X, self._dense(E), M, linear, seed=seed, threads=threads, on_event=on_event
         )
-        self.encoder_ = encoder
         return self
 
     def match(
@@ -60,18 +64,38 @@ class FrozenMatcher:
         documents: Documents,
         *,
         top_b: int,
-        E: Floats | None = None,
+        embed: bool = True,
         threads: int | None = None,
         on_event: OnEvent | None = None,
     ) -> tuple[npt.NDArray[np.float32], Csr]:
-        """Embeddings, computed unless given, and the best clusters with their scores: see `FineTunedMatcher.match`."""
-        if E is None:
-            E = self.encoder_.embed(documents.tokens, device=self.device, on_event=on_event)
+        """Embeddings, and the best clusters with their scores: see `Matcher.match`."""
+        E = self._embeddings(documents, on_event)
         found = self.linear_.best(documents.X, self._dense(E), top_b=top_b, threads=threads)
-        return np.asarray(E, np.float32), found
+        return np.asarray(E if embed else E[:0], np.float32), found
+
+    def own(self, found: Csr) -> Csr:
+        """All clusters are this matcher's own."""
+        return found
+
+    @property
+    def source(self) -> Self:
+        """The matcher itself."""
+        return self
+
+    def _embeddings(self, documents: Documents, on_event: OnEvent | None) -> Floats:
+        """(n_docs, hidden) pretrained embeddings, computed where they are not there."""
+        if documents.E is not None:
+            return documents.E
+        return self.encoder_.embed(documents.tokens, device=self.device, on_event=on_event)
 
     def _dense(self, E: Floats) -> npt.NDArray[np.float32]:
         return unit_rows(E) * np.float32(self.dense_weight)
+
+    def write(self, folder: Path, parts: SharedParts) -> dict[str, Any]:
+        """Write a folder; models with one pretrained encoder share it."""
+        self.save(folder, encoder=False)
+        parts.save(self.encoder_, folder / "encoder")
+        return {}
 
     def save(self, path: Path | str, *, encoder: bool = True) -> None:
         """Write a folder: the encoder as Hugging Face keeps it, unless it is kept elsewhere, and the linear models."""

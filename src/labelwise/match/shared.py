@@ -17,7 +17,8 @@ import scipy.sparse as sp
 from labelwise.features.encoder_folder import TextEncoder
 from labelwise.match.documents import Documents
 from labelwise.match.exported import ExportedMatcher
-from labelwise.match.heads import History
+from labelwise.match.heads import History, LabelHead
+from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ def side_by_side(clusters: Sequence[Csr]) -> Csr:
 
 
 class SharedMatcherView:
-    """One tree's share of a matcher that several trees share; used like `FineTunedMatcher`."""
+    """One tree's share of a matcher that several trees share: a `Matcher`."""
+
+    reads_pretrained = False
 
     def __init__(self, joint: FineTunedMatcher | ExportedMatcher, group: int) -> None:
         self.joint, self.group = joint, group
@@ -49,6 +52,26 @@ class SharedMatcherView:
         """What the training of all trees looked like."""
         return self.joint.history_
 
+    @property
+    def label_head(self) -> LabelHead | None:
+        """The one-vs-all head over the labels, which all trees share."""
+        return self.joint.label_head
+
+    @property
+    def device(self) -> Any:
+        """Where the encoder computes."""
+        return self.joint.device
+
+    @property
+    def source(self) -> FineTunedMatcher | ExportedMatcher:
+        """The matcher that all trees share."""
+        return self.joint
+
+    @property
+    def number_of_tree(self) -> int:
+        """Which of the trees this is."""
+        return self.group
+
     def match(self, documents: Documents, **options: Any) -> tuple[npt.NDArray[np.float32], Csr]:
         """Embeddings, and the best clusters of this tree with their scores; see `FineTunedMatcher.match`."""
         E, found = self.joint.match(documents, **options)
@@ -59,6 +82,7 @@ class SharedMatcherView:
         begin = sum(self.joint.groups_[: self.group])
         return Csr(found[:, begin : begin + self.joint.groups_[self.group]])
 
-    def save(self, path: Path | str) -> None:
-        """Write the shared matcher; which of its trees this is must be kept beside it."""
-        self.joint.save(path)
+    def write(self, folder: Path, parts: SharedParts) -> dict[str, Any]:
+        """Write the shared matcher once for all trees; each model's folder says which of its trees it uses."""
+        parts.save(self.joint, folder)
+        return {"group": self.group}

@@ -6,25 +6,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from labelwise import storage
-from labelwise.config import TfidfConfig
+from labelwise.config import HoldoutConfig
 from labelwise.config.flat import signature
 from labelwise.config.presets import model_config
 from labelwise.data import Dataset
 from labelwise.data.label_names import label_list
 from labelwise.errors import StorageError, UsageError
-from labelwise.features.tfidf import Tfidf
-from labelwise.models.calibrator import Calibrator
+from labelwise.models.calibrator import CALIBRATED_ON, Calibrator
 from labelwise.models.exemplars import Exemplars
+from labelwise.models.holdout import HoldoutEvaluation
 from labelwise.models.prediction_cache import PredictionCache
 from labelwise.models.registry import known_kind, model_class
-from labelwise.models.shared_parts import SharedParts
+from labelwise.models.training_data import TrainingData
 from labelwise.models.training_report import TrainingReport
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import at_least
-from labelwise.storage.run_directory import RunDirectory, kept
+from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, OnEvent
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from labelwise.index import Tree
     from labelwise.match.heads import History
     from labelwise.rank.sparse_weights import LevelWeights
-
-CALIBRATED_ON = 20
-"""Best labels of a document that calibration learns from."""
 
 
 class Model(ABC):
@@ -58,6 +55,11 @@ class Model(ABC):
     """Sizes, held-out figures, and what was chosen: see `labelwise.models.training_report`."""
     exemplars_: Exemplars | None = None
     """Documents that later labels are told apart from; None unless asked for (see `labelwise.incremental`)."""
+    held_out_scores_: Csr | None = None
+    """(n_held, n_labels) scores of the held-out documents' best labels, by a model that had not seen them; there after
+    `fit` only."""
+    role_: Literal["main", "helper"] = "main"
+    """Of several processes that train together the main process gets the fitted model. A helper stays unfitted."""
 
     def __init_subclass__(cls) -> None:
         if "config_class" in cls.__dict__:
@@ -170,6 +172,31 @@ class Model(ABC):
     def scores(self, reading: PredictionCache, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each document with the model's own scores, as they were combined."""
 
+    def fit_dataset(
+        self,
+        train: Dataset,
+        validation: Dataset | None = None,
+        *,
+        run_dir: Path | str | None = None,
+        on_event: OnEvent | None = None,
+    ) -> Self:
+        """Train on a data set with its label names: the `fit` of every kind of model.
+
+        Parameters
+        ----------
+        validation
+            Documents that are held out, in place of a share of the training documents.
+        """
+        options: dict[str, Any] = {"validation": validation, "run_dir": run_dir, "on_event": on_event}
+        if self.reads_label_texts:
+            options["label_texts"] = train.label_texts
+        model: Any = self  # the kinds of models differ in what else `fit` takes
+        model.fit(train.documents, train.Y, label_names=train.labels, **options)
+        return self
+
+    reads_label_texts: ClassVar[bool] = True
+    """Whether `fit` can use texts that say what the labels mean."""
+
     # ------------------------------------------------------------------ keeping
 
     def save(self, path: Path | str) -> None:
@@ -228,6 +255,15 @@ class Model(ABC):
         self.calibrator_ = Calibrator.fit(found, known.Y[:, : len(self.labels_)])
         return self
 
+    def _take_evaluation(self, data: TrainingData, evaluation: HoldoutEvaluation | None, policy: HoldoutConfig) -> None:
+        """Keep what the held-out documents say of the model: figures, and the calibration if the policy wants one."""
+        self.calibrator_ = None
+        if evaluation is None:
+            return
+        self.report_.validation = data.result(**evaluation.figures)
+        if policy.calibrate:
+            self.calibrator_ = evaluation.calibrator
+
     def _answer(self, matrix: Csr, min_probability: float, ids: Sequence[str] | None) -> Predictions:
         """Scores as predictions: calibrated where the model is, without what is too unlikely."""
         if self.calibrator_ is not None:
@@ -265,25 +301,6 @@ class Model(ABC):
         self.exemplars_ = Exemplars.load(path / "memory") if (path / "memory").is_dir() else None
 
 
-def fit_tfidf(
-    config: TfidfConfig,
-    texts: list[str],
-    run: RunDirectory | None,
-    *,
-    threads: int | None = None,
-    on_event: OnEvent | None = None,
-) -> Tfidf:
-    """The vocabulary of the training texts: the first stage of every model on texts, found again by all of them."""
-    return kept(
-        run,
-        "tfidf",
-        {"config": config, "texts": texts},
-        lambda: Tfidf(config, threads=threads).fit(texts, on_event=on_event),
-        Tfidf.save,
-        Tfidf.load,
-    )
-
-
 def load_model(path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Model:
     """A saved model, whatever its kind.
 
@@ -296,5 +313,10 @@ def load_model(path: Path | str, *, verify: bool = True, shelf: SharedParts | No
 
 def check_fitted(model: Any, attribute: str) -> None:
     """Refuse to use a model that was never fitted."""
+    if getattr(model, "role_", "main") == "helper":
+        raise UsageError(
+            f"this {type(model).__name__} is that of a helper process, which only takes part in fine-tuning; use the "
+            "model of the main process"
+        )
     if not hasattr(model, attribute):
         raise UsageError(f"this {type(model).__name__} is not fitted yet; call fit, or load a saved one")

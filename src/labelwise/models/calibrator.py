@@ -34,6 +34,9 @@ from labelwise.types import Csr, Floats, Ints
 MIN_DOCUMENTS, MIN_HITS = 50, 10
 """With fewer documents or right predictions than this, a probability would be a guess."""
 
+CALIBRATED_ON = 20
+"""Best labels of a document that a calibration learns from."""
+
 MAX_STEPS = 64
 """Steps that remain, of three knots each. On half a million pairs with a known truth, more were no closer to it."""
 

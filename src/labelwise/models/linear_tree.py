@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
-
-import scipy.sparse as sp
 
 from labelwise import storage
 from labelwise.config import LinearTreeConfig
 from labelwise.config.score_transform import TRANSFORMS
 from labelwise.data import Dataset
-from labelwise.data.frames import plain_documents
-from labelwise.data.targets import canonical, targets
 from labelwise.errors import DataError
 from labelwise.features.tfidf import Tfidf
-from labelwise.index import Tree, build_tree, embed_labels
-from labelwise.models.base import CALIBRATED_ON, Model, check_fitted, fit_tfidf
+from labelwise.index import Tree
+from labelwise.models.base import Model, check_fitted
+from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.models.card import render_card
+from labelwise.models.fitted_tree import labels_per_tree
+from labelwise.models.pipeline import Pipeline
 from labelwise.models.prediction_cache import PredictionCache
-from labelwise.models.shared_parts import SharedParts
+from labelwise.models.stages import StageCache
+from labelwise.models.training_data import TrainingData
 from labelwise.models.training_report import TrainingReport
 from labelwise.predictions.ranking import mean_best
 from labelwise.rank.features import Features
 from labelwise.rank.nearest import NeighbourSearch
 from labelwise.rank.search import BeamSearch
 from labelwise.rank.sparse_weights import LevelWeights
-from labelwise.rank.tree import TrainedTree, train_tree
-from labelwise.storage.run_directory import RunDirectory, fitting, kept
+from labelwise.rank.tree import TrainedTree
+from labelwise.storage.run_directory import RunDirectory, open_run
+from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, OnEvent
 
 
@@ -49,6 +48,7 @@ class LinearTree(Model):
     kind = "linear-tree"
     config_class = LinearTreeConfig
     config: LinearTreeConfig
+    reads_label_texts = False
 
     # ------------------------------------------------------------------ fitting
 
@@ -73,56 +73,49 @@ class LinearTree(Model):
         label_names
             (n_labels,) what the columns of a label matrix are called; their numbers if not given.
         validation
-            Documents that scores are calibrated on, so that predictions are probabilities.
+            Documents that calibrate, so that predictions are probabilities. If not given, a share of the training
+            documents does, and the models then learn from these too: see `labelwise.config.HoldoutConfig`.
         run_dir
             Keep the stages' results there, and find them again: a folder, or a run that is open.
         """
         config = self.config.validated()
-        Y, labels = targets(labels_or_Y, label_names)
-        with fitting(run_dir, on_event) as run:
-            hook = run.on_event if run else on_event
-            tfidf, X = self._fit_features(texts_or_X, run, hook)
-            if X.shape[0] != Y.shape[0]:
-                raise DataError(f"there are {X.shape[0]} documents but {Y.shape[0]} rows of labels; they must match")
-            features = Features.of(X, bias=config.ranker.bias)
-
-            def train(seed: int) -> TrainedTree:
-                index = config.index
-                embedded = partial(
-                    embed_labels, Y, X, normalize_documents=index.normalize_documents, threads=config.threads
-                )
-                tree = build_tree(
-                    embedded(), index, seed=seed, threads=config.threads, on_event=hook
-                )  # let go of before the models are trained
-                return train_tree(features, Y, tree, config, seed=seed, on_event=hook)
-
-            def found(seed: int) -> TrainedTree:
-                inputs = {"config": replace(config, n_trees=1, seed=seed), "X": X, "Y": Y}
-                return kept(run, "tree", inputs, partial(train, seed), TrainedTree.save, TrainedTree.load)
-
-            trees = tuple(found(config.seed + number) for number in range(config.n_trees))
-            # Nothing of an earlier fit is touched before all is trained.
-            self.tfidf_, self.labels_, self.trees_, self.n_features_ = tfidf, labels, trees, X.shape[1]
-            self.calibrator_ = self.exemplars_ = None
-            self.report_ = TrainingReport(documents=int(Y.shape[0]), pairs=int(Y.nnz))
-            self._searches = self._make_searches()
-            if validation is not None:
-                self.calibrate(validation, on_event=hook)
+        data = TrainingData.of(
+            texts_or_X,
+            labels_or_Y,
+            config.holdout,
+            seed=config.seed,
+            label_names=label_names,
+            validation=validation,
+        ).for_calibration_only(config.holdout)
+        with open_run(run_dir, on_event) as run:
+            cache = StageCache(data, run, on_event)
+            cache.say(data.remark(config.holdout))
+            self.fit_stages(Pipeline(config, cache))
         return self
 
-    def _fit_features(
-        self, texts_or_X: Any, run: RunDirectory | None, on_event: OnEvent | None
-    ) -> tuple[Tfidf | None, Csr]:
-        texts_or_X = plain_documents(texts_or_X)
-        if sp.issparse(texts_or_X):
-            return None, canonical(texts_or_X)
-        config, threads = self.config.tfidf, self.config.threads
-        if run is None:
-            tfidf = Tfidf(config, threads=threads)
-            return tfidf, tfidf.fit_transform(texts_or_X, on_event=on_event)
-        texts = list(texts_or_X)
-        tfidf = fit_tfidf(config, texts, run, threads=threads, on_event=on_event)
-        return tfidf, tfidf.transform(texts, threads=threads, on_event=on_event)
+    def fit_stages(self, pipeline: Pipeline, depth: int = CALIBRATED_ON) -> None:
+        """Train on data that other models may share: tf-idf, and for each tree its clusters and its linear models.
+
+        Parameters
+        ----------
+        depth
+            Labels of each held-out document whose scores are kept in `held_out_scores_`.
+        """
+        config, data, n_trees = self.config, pipeline.data, self.config.n_trees
+        tfidf, X = pipeline.tfidf(), pipeline.features()
+        seeds = [config.seed + number for number in range(n_trees)]
+        wanted = labels_per_tree(depth, max(n_trees, 2))  # the first tree is the same, however many follow
+        fitted = [pipeline.with_seed(seed).levels(wanted) for seed in seeds]
+        scores = [tree.held_out_scores for tree in fitted if tree.held_out_scores is not None]
+        held_out = mean_best(scores, depth) if scores else None
+        evaluation = pipeline.calibration(held_out)
+        # Nothing of an earlier fit is touched before all is trained.
+        self.tfidf_, self.labels_, self.n_features_ = tfidf, data.labels, X.shape[1]
+        self.trees_ = tuple(tree.tree for tree in fitted)
+        self.exemplars_, self.held_out_scores_ = None, held_out
+        self.report_ = TrainingReport(documents=len(data.documents), pairs=int(data.Y.nnz))
+        self._take_evaluation(data, evaluation, pipeline.config.holdout)
+        self._searches = self._make_searches()
 
     # ------------------------------------------------------------------ using
 
@@ -156,8 +149,7 @@ class LinearTree(Model):
         if X.shape[1] != self.n_features_:
             raise DataError(f"X has {X.shape[1]} columns but the model was fitted on {self.n_features_} features")
         documents = Features.of(X, bias=config.ranker.bias)
-        # Of several trees more than asked for, as many for any small top_k: the first five do not depend on it.
-        wanted = top_k if len(searches) == 1 else 2 * max(top_k, CALIBRATED_ON)
+        wanted = labels_per_tree(top_k, len(searches))
         options: dict[str, Any] = {"beam": config.beam, "threads": reading.threads, "on_event": reading.on_event}
         parts = [search.top(documents, top_k=wanted, **options) for search in searches]
         if len(parts) == 1:

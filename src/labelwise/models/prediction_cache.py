@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import scipy.sparse as sp
 
@@ -11,17 +12,12 @@ from labelwise.data.frames import plain_documents
 from labelwise.data.targets import canonical
 from labelwise.errors import UsageError
 from labelwise.features.tfidf import Tfidf
-from labelwise.types import Csr, OnEvent
+from labelwise.types import Csr, Floats, OnEvent
 
 if TYPE_CHECKING:
     from labelwise.features.encoder_folder import TextEncoder
+    from labelwise.match.base import Matcher
     from labelwise.match.documents import Documents
-    from labelwise.match.exported import ExportedMatcher
-    from labelwise.match.finetuned import FineTunedMatcher
-    from labelwise.match.frozen import FrozenMatcher
-    from labelwise.match.shared import SharedMatcherView
-
-    AnyMatcher: TypeAlias = FineTunedMatcher | ExportedMatcher | FrozenMatcher | SharedMatcherView
 
 T = TypeVar("T")
 
@@ -47,27 +43,18 @@ class PredictionCache:
             tfidf, "tf-idf", lambda: tfidf.transform(self.documents, threads=self.threads, on_event=self.on_event)
         )
 
-    def match(self, matcher: AnyMatcher, tfidf: Tfidf, top_b: int) -> tuple[Any, Csr]:
-        """(n_docs, hidden) embeddings and (n_docs, n_clusters) the best clusters: see `FineTunedMatcher.match`."""
-        from labelwise.match.frozen import FrozenMatcher
-        from labelwise.match.shared import SharedMatcherView
-
-        encoder = matcher.encoder_
-        documents = self._read(encoder, tfidf)
-        options: dict[str, Any] = {"top_b": top_b, "threads": self.threads}
-        if isinstance(matcher, FrozenMatcher):
-            E = self._once(
-                encoder,
-                "embeddings",
-                lambda: encoder.embed(documents.tokens, device=matcher.device, on_event=self.on_event),
-            )
-            return matcher.match(documents, E=E, **options)
-        options["on_event"] = self.on_event
-        if isinstance(matcher, SharedMatcherView):
-            shared = matcher.joint
-            E, found = self._once(shared, ("clusters", id(tfidf), top_b), lambda: shared.match(documents, **options))
-            return E, matcher.own(found)
-        return matcher.match(documents, **options)
+    def match(self, matcher: Matcher, tfidf: Tfidf, top_b: int) -> tuple[Floats, Csr]:
+        """(n_docs, hidden) embeddings and (n_docs, n_clusters) the best clusters: see `Matcher.match`."""
+        encoder, source, documents = matcher.encoder_, matcher.source, self._read(matcher.encoder_, tfidf)
+        if matcher.reads_pretrained:
+            device, tokens = matcher.device, documents.tokens
+            E = self._once(encoder, "embeddings", lambda: encoder.embed(tokens, device=device, on_event=self.on_event))
+            documents = replace(documents, E=E)
+        options: dict[str, Any] = {"top_b": top_b, "threads": self.threads, "on_event": self.on_event}
+        if source is matcher:
+            return matcher.match(documents, **options)
+        E, found = self._once(source, ("clusters", id(tfidf), top_b), lambda: source.match(documents, **options))
+        return E, matcher.own(found)
 
     def _read(self, encoder: TextEncoder, tfidf: Tfidf) -> Documents:
         from labelwise.match.documents import Documents

@@ -17,9 +17,7 @@ def share_parts(models: Sequence[Model]) -> None:
     _share(models, "tfidf_", _vocabulary)
     matchers = [model.matcher_ for model in models if hasattr(model, "matcher_")]
     if matchers:
-        from labelwise.match.frozen import FrozenMatcher
-
-        _share([matcher for matcher in matchers if isinstance(matcher, FrozenMatcher)], "encoder_", _weights)
+        _share([matcher for matcher in matchers if matcher.reads_pretrained], "encoder_", _weights)
         _share([matcher.encoder_ for matcher in matchers], "tokenizer", _rules)
 
 

@@ -17,12 +17,12 @@ from labelwise.errors import StorageError
 
 HOLDOUT_KINDS = {
     "split": "the validation split, which the model was not trained on",
-    "learnt split": "the validation split, before the model learnt from it too (an encoder does not)",
-    "share": "a share of the training documents, set aside; the encoder did not learn from them, the ranker then did",
-    "part": "a part of the training documents, set aside; the model itself was then trained on all of them",
-    "tenth": "a tenth of the training documents, set aside; the model itself was then trained on all of them",
+    "learnt split": "the validation split, before linear models learnt from it too (an encoder does not)",
+    "share": "a share of the training documents, held out; linear models then learnt from them too, an encoder did not",
+    "part": "a part of the training documents, held out; the model itself was then trained on all of them",
+    "tenth": "a tenth of the training documents, held out; the model itself was then trained on all of them",
 }
-"""What `HoldoutResult.kind` means."""
+"""What `HoldoutResult.kind` means; `part` and `tenth` are those of earlier versions."""
 
 
 @dataclass(frozen=True, kw_only=True)

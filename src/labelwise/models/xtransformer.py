@@ -4,37 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from labelwise import storage
 from labelwise.config import XTransformerConfig
 from labelwise.config.score_transform import TRANSFORMS
 from labelwise.data import Dataset
 from labelwise.errors import DataError
-from labelwise.features.encoder_folder import is_exported, load_encoder
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import Tree
-from labelwise.match.exported import ExportedMatcher
-from labelwise.match.frozen import FrozenMatcher
-from labelwise.match.shared import SharedMatcherView
-from labelwise.models.base import CALIBRATED_ON, Model, check_fitted
+from labelwise.match.base import Matcher, load_matcher
+from labelwise.models.base import Model, check_fitted
+from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.models.card import render_card
-from labelwise.models.fitting.source import Source, check_texts
-from labelwise.models.fitting.workbench import Workbench
+from labelwise.models.pipeline import Pipeline
 from labelwise.models.prediction_cache import PredictionCache
-from labelwise.models.shared_parts import SharedParts
+from labelwise.models.stages import StageCache
+from labelwise.models.training_data import TrainingData, check_texts
 from labelwise.rank.ranker import Inputs, Ranker
-from labelwise.storage.run_directory import fitting
+from labelwise.storage.run_directory import open_run
+from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, OnEvent
 
-if TYPE_CHECKING:  # what trains needs torch, an exported model does not
+if TYPE_CHECKING:  # an exported model needs no torch
     from labelwise.features.encoder_folder import TextEncoder
-    from labelwise.match.finetuned import FineTunedMatcher
     from labelwise.match.heads import History
-    from labelwise.models.fitting.stages import Stages
-    from labelwise.models.prediction_cache import AnyMatcher
     from labelwise.rank.sparse_weights import LevelWeights
 
 
@@ -51,10 +46,8 @@ class XTransformer(Model):
     config: XTransformerConfig
     tfidf_: Tfidf
     tree_: Tree
-    matcher_: AnyMatcher
+    matcher_: Matcher
     ranker_: Ranker
-    held_: Csr | None
-    """Scores of the held-out documents' best labels, by a ranker that had not seen them; there after `fit` only."""
 
     # ------------------------------------------------------------------ fitting
 
@@ -71,7 +64,8 @@ class XTransformer(Model):
     ) -> Self:
         """Train on texts with lists of label names, or with a label matrix.
 
-        Of several processes that a launcher started the first gets a fitted model; the others help to fine-tune.
+        Of several processes that a launcher started the main process gets a fitted model; the others help to fine-tune
+        (see `role_`).
 
         Parameters
         ----------
@@ -84,60 +78,56 @@ class XTransformer(Model):
         label_texts
             (n_labels,) what the labels mean, for the label embedding text-emb; their names if not given.
         validation
-            Documents that say when to stop fine-tuning, how to weigh and combine scores, and what scores mean; the
-            ranker learns from them afterwards with `learn_validation`. If not given, a share of the training documents
-            does (`hold_out`), and the ranker then learns from all of them.
+            Documents that stop the fine-tuning, choose how scores are weighted and combined, and calibrate. If not
+            given, a share of the training documents does, and the ranker then learns from these too: see
+            `labelwise.config.HoldoutConfig`.
         run_dir
             Keep the stages' results there, and find them again.
         """
-        from labelwise.match.training.distributed import joined
-        from labelwise.models.fitting.ground import Ground
-        from labelwise.models.fitting.stages import Stages
-
         config = self.config.validated()
-        source = Source.of(
+        data = TrainingData.of(
             texts,
             labels_or_Y,
+            config.holdout,
+            seed=config.seed,
             label_names=label_names,
             label_texts=label_texts,
             validation=validation,
-            hold_out=config.holdout.share,
-            seed=config.seed,
-            learn_validation=config.holdout.learn_validation,
+            texts_only=True,
         )
-        with fitting(run_dir, on_event) as run:
-            ground = Ground(config, Workbench(source, run, on_event))
-            ground.device()  # say before the work that there is none
-            trees = [ground.index()]
-            stages = Stages(ground)
-            if not joined().first:
-                stages.take_part(trees)
-                stages.take_part_unseen(trees)
+        with open_run(run_dir, on_event) as run:
+            cache = StageCache(data, run, on_event)
+            pipeline = Pipeline(config, cache)
+            pipeline.device()  # a missing GPU is reported before the work
+            cache.say(data.remark(config.holdout))
+            self.role_ = pipeline.role
+            pipeline.documents()  # as tf-idf, tokens and pretrained embeddings
+            pipeline.clusters()  # of the label tree over the label embedding
+            if self.role_ == "helper":
+                pipeline.assist()
+                pipeline.assist_negatives()
                 return self
-            self.fit_ranker(stages, stages.matcher(trees), trees)
+            pipeline.matcher()  # fine-tuned on the clusters
+            self.fit_stages(pipeline)
         return self
 
-    def fit_ranker(
-        self, stages: Stages, matcher: AnyMatcher, trees: Sequence[Tree], depth: int = CALIBRATED_ON
-    ) -> None:
-        """Train what comes after the matcher, which may be one tree's share of a matcher of several trees.
+    def fit_stages(self, pipeline: Pipeline, depth: int = CALIBRATED_ON) -> None:
+        """Train what comes after the matcher: the ranker below its clusters, and the calibration.
 
         Parameters
         ----------
-        trees
-            All trees of the matcher.
         depth
-            Labels of each held-out document that are kept in `held_`.
+            Labels of each held-out document whose scores are kept in `held_out_scores_`.
         """
-        ranked, source = stages.ranked(matcher, trees, depth), stages.ground.source
+        data = pipeline.data
+        fitted = pipeline.ranker(depth)
+        evaluation = pipeline.calibration(fitted.held_out_scores)
         # Nothing of an earlier fit is touched before all is trained.
-        self.tfidf_, self.labels_, self.matcher_ = stages.ground.tfidf(), source.labels, matcher
-        self.tree_ = trees[matcher.group if isinstance(matcher, SharedMatcherView) else 0]
-        self.ranker_, self.calibrator_, self.held_ = ranked.ranker, ranked.calibrator, ranked.held
-        self.exemplars_ = None
-        self.report_ = replace(ranked.report, documents=int(source.Y.shape[0]), pairs=int(source.Y.nnz))
-        if ranked.report.validation is not None:
-            self.report_.validation = replace(ranked.report.validation, **source.held_out)
+        self.tfidf_, self.labels_ = cast(Tfidf, pipeline.tfidf()), data.labels
+        self.matcher_, self.tree_, self.ranker_ = pipeline.matcher(), pipeline.clusters(), fitted.ranker
+        self.exemplars_, self.held_out_scores_ = None, fitted.held_out_scores
+        self.report_ = replace(fitted.report, documents=len(data.documents), pairs=int(data.Y.nnz))
+        self._take_evaluation(data, evaluation, pipeline.config.holdout)
 
     # ------------------------------------------------------------------ using
 
@@ -213,17 +203,9 @@ class XTransformer(Model):
     def write(self, folder: Path, shelf: SharedParts) -> None:
         """Write into a folder that is there."""
         check_fitted(self, "ranker_")
-        matcher, more = self.matcher_, {}
         shelf.save(self.tfidf_, folder / "tfidf")
         self.tree_.save(folder / "index")
-        if isinstance(matcher, SharedMatcherView):
-            shelf.save(matcher.joint, folder / "matcher")
-            more = {"group": matcher.group}
-        elif isinstance(matcher, FrozenMatcher):
-            matcher.save(folder / "matcher", encoder=False)
-            shelf.save(matcher.encoder_, folder / "matcher" / "encoder")
-        else:
-            matcher.save(folder / "matcher")
+        more = self.matcher_.write(folder / "matcher", shelf)
         self.ranker_.save(folder / "ranker")
         self._save_common(folder, render_card(self), **more)
 
@@ -238,27 +220,6 @@ class XTransformer(Model):
         self._load_common(path, about)
         self.tfidf_ = shelf.load(path / "tfidf", Tfidf.load)
         self.tree_ = Tree.load(path / "index", verify=verify)
-        if config.fine_tune:
-            matcher = shelf.load(path / "matcher", partial(_load_matcher, verify=verify))
-            self.matcher_ = SharedMatcherView(matcher, about["group"]) if "group" in about else matcher
-        else:
-            encoder = shelf.load(path / "matcher" / "encoder", load_encoder)
-            device = _device() if encoder.trainable else None
-            self.matcher_ = FrozenMatcher.load(path / "matcher", encoder=encoder, device=device, verify=verify)
+        self.matcher_ = load_matcher(path / "matcher", about, shelf, fine_tuned=config.fine_tune, verify=verify)
         self.ranker_ = Ranker.load(path / "ranker", verify=verify)
         return self
-
-
-def _load_matcher(path: Path, *, verify: bool) -> FineTunedMatcher | ExportedMatcher:
-    """The fine-tuned matcher of a folder; torch is imported where it computes."""
-    if is_exported(path / "encoder"):
-        return ExportedMatcher.load(path, verify=verify)
-    from labelwise.match.finetuned import FineTunedMatcher
-
-    return FineTunedMatcher.load(path, device=_device(), verify=verify)
-
-
-def _device() -> str | None:
-    from labelwise.models.fitting.ground import choose_device
-
-    return choose_device(None)

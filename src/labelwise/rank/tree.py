@@ -101,50 +101,94 @@ def train_tree(
     release()
     if config.matching == "neighbours":
         return _train_by_neighbours(features, Y, tree, config, seed=seed, on_event=on_event)
+    return _train_levels(features, Y, tree, config, held_out=None, seed=seed, on_event=on_event)[0]
+
+
+def train_tree_twice(
+    features: Features,
+    Y: Csr,
+    tree: Tree,
+    config: LinearTreeConfig,
+    *,
+    held_out: npt.NDArray[np.bool_],
+    seed: int = 0,
+    on_event: OnEvent | None = None,
+) -> tuple[TrainedTree, TrainedTree]:
+    """Train the models without the held-out documents, then with them, at little more than the cost of once.
+
+    Parameters
+    ----------
+    features, Y, tree, config : as in `train_tree`
+    held_out : (n_docs,) the documents that only the second models have seen
+    """
+    release()
+    if config.matching == "neighbours":
+        rest = np.flatnonzero(~held_out)
+        remaining = Features.of(Csr(_sparse(features)[rest]), bias=config.ranker.bias)
+        return (
+            _train_by_neighbours(remaining, Csr(Y[rest]), tree, config, seed=seed, on_event=on_event),
+            _train_by_neighbours(features, Y, tree, config, seed=seed, on_event=on_event),
+        )
+    before, after = _train_levels(features, Y, tree, config, held_out=held_out, seed=seed, on_event=on_event)
+    return before, after
+
+
+def _train_levels(
+    features: Features,
+    Y: Csr,
+    tree: Tree,
+    config: LinearTreeConfig,
+    *,
+    held_out: npt.NDArray[np.bool_] | None,
+    seed: int,
+    on_event: OnEvent | None,
+) -> list[TrainedTree]:
+    """The trees of one training, or, with held-out documents, of both: without these documents, then with them."""
     nodes = [Y]  # which nodes of each level a document has, from the labels up
     for level in range(tree.depth - 1, 0, -1):
         nodes.append(teacher_forcing(nodes[-1], tree.parents[level], tree.n_nodes(level)))
     nodes.append(sp.csr_array(np.ones((Y.shape[0], 1), np.float32)))
     nodes.reverse()  # nodes[t]: the nodes at depth t
-    levels: list[LevelWeights] = []
+    trained: list[list[LevelWeights]] = [[] for _ in range(1 if held_out is None else 2)]
     for level in range(tree.depth):
         last = level == tree.depth - 1
         stage = config.ranker if last else config.matcher
         found = None
-        if level > 0 and stage.negatives != "tfn":
-            search = BeamSearch(levels, n_features=features.n_features, score_transform="l3-hinge")
+        if level > 0 and stage.negatives != "tfn":  # by the models that have not seen the held-out documents
+            search = BeamSearch(trained[0], n_features=features.n_features, score_transform="l3-hinge")
             found = search.top(features, beam=config.beam, top_k=config.beam, threads=config.threads, on_event=on_event)
-        name = "training the labels" if last else f"training level {level + 1} of {tree.depth}"
-        levels.append(
-            train_level(
-                features,
-                nodes[level + 1],
-                nodes[level],
-                tree.parents[level],
-                stage,
-                found=found,
-                seed=seed + level,
-                threads=config.threads,
-                name=name,
-                on_event=on_event,
-            )
-        )
-    return TrainedTree(tree, tuple(levels))
+        given = (features, nodes[level + 1], nodes[level], tree.parents[level], stage)
+        options: dict[str, Any] = {
+            "found": found,
+            "seed": seed + level,
+            "threads": config.threads,
+            "name": "training the labels" if last else f"training level {level + 1} of {tree.depth}",
+            "on_event": on_event,
+        }
+        if held_out is None:
+            trained[0].append(train_level(*given, **options))
+        else:
+            for levels, weights in zip(trained, train_level_twice(*given, held_out, **options), strict=True):
+                levels.append(weights)
+    return [TrainedTree(tree, tuple(levels)) for levels in trained]
 
 
 def _train_by_neighbours(
     features: Features, Y: Csr, tree: Tree, config: LinearTreeConfig, *, seed: int, on_event: OnEvent | None
 ) -> TrainedTree:
     """Train the labels alone, each on its own documents and on those that have it among their nearest labels."""
-    X = Csr(
-        (features.data, features.indices.view(np.int32), features.indptr), shape=(features.n_docs, features.n_features)
-    )
-    Z = embed_labels(Y, X, normalize_documents=config.index.normalize_documents, threads=config.threads)
+    Z = embed_labels(Y, _sparse(features), normalize_documents=config.index.normalize_documents, threads=config.threads)
     nearest = NearestLabels.of(Z, threshold=_LEAST_OF_CENTROID, half_precision=config.ranker.half_precision)
     near = nearest.top(features, config.neighbours, threads=config.threads, on_event=on_event)
     trainer = LevelTrainer(features, Y, tree.clusters, config.ranker, seed=seed, threads=config.threads)
     level = trainer.fit_each(both(Y, matcher_aware(near)), name="training the labels", on_event=on_event)
     return TrainedTree(tree, (level,), nearest)
+
+
+def _sparse(features: Features) -> Csr:
+    """The sparse part of features."""
+    parts = (features.data, features.indices.view(np.int32), features.indptr)
+    return Csr(parts, shape=(features.n_docs, features.n_features))
 
 
 def train_level(
@@ -184,6 +228,7 @@ def train_level_twice(
     found: Csr | None = None,
     seed: int = 0,
     threads: int | None = None,
+    name: str = "training the labels",
     on_event: OnEvent | None = None,
 ) -> tuple[LevelWeights, LevelWeights]:
     """Train the models of the labels without the documents that are marked, then with them; else as `train_level`.
@@ -194,7 +239,7 @@ def train_level_twice(
     """
     trainer = LevelTrainer(features, Y, parents, config, seed=seed, threads=threads)
     documents = _negatives(teacher, found, config)
-    return trainer.fit_twice(*documents, later, name="training the labels", on_event=on_event)
+    return trainer.fit_twice(*documents, later, name=name, on_event=on_event)
 
 
 def _negatives(teacher: Csr, found: Csr | None, config: RankerConfig) -> tuple[Csr, Csr | None]:

@@ -11,7 +11,8 @@ from labelwise.events import Task
 from labelwise.metrics import Evaluation, calibration_error, evaluate, reliability_curve
 from labelwise.metrics.relevance import MarkedPredictions, mark_predictions
 from labelwise.metrics.tally import count_by_label
-from labelwise.models.base import CALIBRATED_ON, Model
+from labelwise.models.base import Model
+from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.predictions import Predictions
 from labelwise.types import Floats, Ints, OnEvent
 

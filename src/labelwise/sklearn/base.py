@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from labelwise.config.score_transform import bounded
 from labelwise.data.frames import plain_documents
 from labelwise.errors import UsageError
 from labelwise.models.base import Model, load_model
+from labelwise.models.registry import new_model
 from labelwise.sklearn.answers import chosen_labels, filled, formed, shares
 from labelwise.sklearn.classes import Targets, encoded, holds_lists, targets_of
 from labelwise.types import Csr
@@ -66,9 +66,12 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, self._kind, self._y_sparse = targets.classes, targets.kind, targets.sparse
         return self
 
-    @abstractmethod
     def _fit_model(self, documents: Any, targets: Targets) -> Model:
         """A model trained with this estimator's settings."""
+        options: dict[str, Any] = {"run_dir": self.run_dir, "on_event": self.on_event}
+        model: Any = new_model(self._config())
+        fitted: Model = model.fit(documents, targets.Y, label_names=targets.names, **options)
+        return fitted
 
     def _settings(self) -> dict[str, Any]:
         """The parameters that are settings of the model, under the flat names of `labelwise.config.flat`."""

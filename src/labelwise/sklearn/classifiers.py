@@ -16,7 +16,9 @@ candidates
 sparse_output
     Sparse or dense answers; "auto": sparse where y was sparse or lists of names.
 hold_out
-    Share of the documents that probabilities are learnt from (and, but for `LinearTreeClassifier`, more is chosen on).
+    Share of the documents that is held out: these documents choose settings that are left open, and calibrate.
+calibrate
+    Fit probabilities on the held-out documents; False: `predict_proba` gives scores between 0 and 1.
 run_dir
     Keep the stages' results there and find them again: a grid search computes tf-idf of a fold once.
 on_event
@@ -36,24 +38,18 @@ from typing import Any, Literal
 
 from labelwise.config import EnsembleConfig, LinearTreeConfig, Negatives, Rule, ScoreSpace, XTransformerConfig
 from labelwise.config.presets import load_preset
-from labelwise.data import Dataset
 from labelwise.errors import UsageError, need
-from labelwise.models.base import Model
 from labelwise.types import OnEvent
 
 need("sklearn", extra="sklearn", purpose="the estimators of labelwise.sklearn")
 
 from labelwise.sklearn.base import LabelwiseClassifier, SparseOutput  # noqa: E402
-from labelwise.sklearn.classes import Targets  # noqa: E402
 
 __all__ = ["EnsembleClassifier", "LinearTreeClassifier", "XTransformerClassifier"]
 
 
 class LinearTreeClassifier(LabelwiseClassifier):
-    """`labelwise.LinearTree`: Parabel, XR-Linear, Bonsai, DiSMEC and their kin, on texts or on features.
-
-    Without `hold_out` (0) scores are not calibrated, and the model is trained once.
-    """
+    """`labelwise.LinearTree`: Parabel, XR-Linear, Bonsai, DiSMEC and others like these, on texts or on features."""
 
     _config_class = LinearTreeConfig
 
@@ -79,7 +75,8 @@ class LinearTreeClassifier(LabelwiseClassifier):
         max_df: int | float | None = None,
         max_features: int | None = None,
         opening: int | None = None,
-        hold_out: float = 0.0,
+        hold_out: float | None = None,
+        calibrate: bool | None = None,
         top_k: int | None = None,
         threshold: float | None = 0.5,
         candidates: int = 100,
@@ -100,17 +97,9 @@ class LinearTreeClassifier(LabelwiseClassifier):
         self.weight_threshold, self.n_clusters, self.branching = weight_threshold, n_clusters, branching
         self.max_leaf, self.analyzer, self.ngram_range, self.min_df = max_leaf, analyzer, ngram_range, min_df
         self.max_df, self.max_features, self.opening = max_df, max_features, opening
-        self.hold_out, self.top_k = hold_out, top_k
+        self.hold_out, self.calibrate, self.top_k = hold_out, calibrate, top_k
         self.threshold, self.candidates, self.sparse_output = threshold, candidates, sparse_output
         self.run_dir, self.on_event, self.random_state, self.n_jobs = run_dir, on_event, random_state, n_jobs
-
-    def _fit_model(self, documents: Any, targets: Targets) -> Model:
-        from labelwise.models.holdout import fit_calibrated
-
-        kind = "texts" if isinstance(documents, list) else "features"
-        train = Dataset(Y=targets.Y, labels=targets.names, **{kind: documents})
-        config = self._config()
-        return fit_calibrated(config, train, hold_out=self.hold_out, run_dir=self.run_dir, on_event=self.on_event)
 
 
 class XTransformerClassifier(LabelwiseClassifier):
@@ -146,6 +135,7 @@ class XTransformerClassifier(LabelwiseClassifier):
         max_features: int | None = None,
         opening: int | None = None,
         hold_out: float | None = None,
+        calibrate: bool | None = None,
         top_k: int | None = None,
         threshold: float | None = 0.5,
         candidates: int = 100,
@@ -161,17 +151,10 @@ class XTransformerClassifier(LabelwiseClassifier):
         self.head_learning_rate, self.device, self.cost, self.negatives = head_learning_rate, device, cost, negatives
         self.weight_threshold, self.n_clusters, self.max_leaf = weight_threshold, n_clusters, max_leaf
         self.ngram_range, self.min_df, self.max_features, self.opening = ngram_range, min_df, max_features, opening
-        self.hold_out = hold_out
+        self.hold_out, self.calibrate = hold_out, calibrate
         self.top_k, self.threshold, self.candidates = top_k, threshold, candidates
         self.sparse_output, self.run_dir, self.on_event = sparse_output, run_dir, on_event
         self.random_state, self.n_jobs = random_state, n_jobs
-
-    def _fit_model(self, documents: Any, targets: Targets) -> Model:
-        from labelwise.models.xtransformer import XTransformer
-
-        model = XTransformer(self._config())
-        options: dict[str, Any] = {"run_dir": self.run_dir, "on_event": self.on_event}
-        return model.fit(documents, targets.Y, label_names=targets.names, **options)
 
 
 class EnsembleClassifier(LabelwiseClassifier):
@@ -199,6 +182,7 @@ class EnsembleClassifier(LabelwiseClassifier):
         prune: float | None = None,
         candidates_per_model: int | None = None,
         hold_out: float | None = None,
+        calibrate: bool | None = None,
         top_k: int | None = None,
         threshold: float | None = 0.5,
         candidates: int = 100,
@@ -210,6 +194,7 @@ class EnsembleClassifier(LabelwiseClassifier):
     ) -> None:
         self.members, self.rule, self.combine_on, self.weights = members, rule, combine_on, weights
         self.share_encoder, self.prune, self.hold_out = share_encoder, prune, hold_out
+        self.calibrate = calibrate
         self.candidates_per_model = candidates_per_model
         self.top_k, self.threshold, self.candidates = top_k, threshold, candidates
         self.sparse_output, self.run_dir, self.on_event = sparse_output, run_dir, on_event
@@ -223,12 +208,9 @@ class EnsembleClassifier(LabelwiseClassifier):
         loaded = [load_preset(member) if isinstance(member, str | Path) else member for member in self.members]
         return EnsembleConfig(members=tuple(loaded))
 
-    def _fit_model(self, documents: Any, targets: Targets) -> Model:
-        from labelwise.models.ensemble import Ensemble
-
-        config = self._config()
-        seeds = {} if self.random_state is None else {"seed": config.seed}
+    def _config(self) -> EnsembleConfig:
+        """The settings, with the seed and the threads of the ensemble for each member."""
+        config: EnsembleConfig = super()._config()
+        seeds: dict[str, Any] = {} if self.random_state is None else {"seed": config.seed}
         members = tuple(replace(member, threads=config.threads, **seeds) for member in config.members)
-        options: dict[str, Any] = {"run_dir": self.run_dir, "on_event": self.on_event}
-        model = Ensemble(replace(config, members=members))
-        return model.fit(documents, targets.Y, label_names=targets.names, **options)
+        return replace(config, members=members)

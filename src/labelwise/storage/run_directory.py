@@ -295,25 +295,10 @@ def _files(folder: Path) -> Iterator[Path]:
     return (file for file in folder.rglob("*") if file.is_file())
 
 
-def fitting(
+def open_run(
     run_dir: Path | str | RunDirectory | None, on_event: OnEvent | None
 ) -> AbstractContextManager[RunDirectory | None]:
     """The run of a model's `fit`: none, one of its own, or one that is open already."""
     if run_dir is None or isinstance(run_dir, RunDirectory):
         return nullcontext(run_dir)
     return RunDirectory(run_dir, purpose="fit", on_event=on_event)
-
-
-def kept(
-    run: RunDirectory | None,
-    name: str,
-    inputs: Mapping[str, Any],
-    compute: Callable[[], T],
-    save: Callable[[T, Path], None],
-    load: Callable[[Path], T],
-    version: int = 1,
-) -> T:
-    """A stage's result: from the run directory where there is one (`RunDirectory.stage`), computed otherwise."""
-    if run is None:
-        return compute()
-    return run.stage(name, inputs=inputs, compute=compute, save=save, load=load, version=version)

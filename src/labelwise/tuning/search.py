@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labelwise.config import LinearTreeConfig, TfidfConfig
+from labelwise.config import HoldoutConfig, LinearTreeConfig, TfidfConfig
 from labelwise.data import Dataset
 from labelwise.errors import DataError
 from labelwise.events import Task
 from labelwise.features.tfidf import Tfidf
 from labelwise.models.calibrator import MIN_DOCUMENTS
-from labelwise.models.holdout import read_documents, validate
+from labelwise.models.holdout import evaluate_model
 from labelwise.models.linear_tree import LinearTree
 from labelwise.types import Csr, OnEvent
 
@@ -130,8 +130,9 @@ def tune(
         if changed.tfidf not in features:
             features[changed.tfidf] = _as_features(changed, train, validation, on_event)
         X, measured = features[changed.tfidf]
-        model = LinearTree(changed).fit(X, train.Y, label_names=train.labels, run_dir=run_dir, on_event=on_event)
-        scores = validate(model, measured, on_event=on_event).scores
+        model = LinearTree(replace(changed, holdout=HoldoutConfig(calibrate=False)))
+        model.fit(X, train.Y, label_names=train.labels, run_dir=run_dir, on_event=on_event)
+        scores = evaluate_model(model, measured, on_event=on_event).scores
         trial = Trial(setting=setting, config=changed, scores=scores, seconds=time.perf_counter() - start)
         trials.append(trial)
         task.advance()
@@ -200,7 +201,7 @@ def _candidates(config: LinearTreeConfig, setting: str, train: Dataset) -> Itera
 
 def _openings(config: LinearTreeConfig, train: Dataset) -> Iterator[float]:
     """Words of openings that are shorter than most texts; none where the model reads features."""
-    documents = read_documents(train)
+    documents = train.documents
     if not isinstance(documents, list) or config.tfidf.analyzer != "word":
         return
     sample = documents[:: max(1, len(documents) // SAMPLE)]
@@ -214,7 +215,7 @@ def _as_features(
     config: LinearTreeConfig, train: Dataset, validation: Dataset, on_event: OnEvent | None
 ) -> tuple[Csr, Dataset]:
     """Features to train on, and the validation documents with theirs: computed once for all trials."""
-    documents = read_documents(train)
+    documents = train.documents
     if not isinstance(documents, list):
         return documents, validation
     if validation.texts is None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
 
-from labelwise.errors import need
+from labelwise.errors import UsageError, need
+
+Role: TypeAlias = Literal["main", "helper"]
+"""The main process keeps results and gets the fitted model; helper processes only take part in fine-tuning."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Processes:
             values /= self.count
 
     def agree(self, value: float, device: torch.device) -> float:
-        """The mean of a number over all processes: what they decide by must be the same for all of them."""
+        """The mean of a number over all processes, so that all of them take the same decision."""
         if self.count == 1:
             return value
         mean = torch.tensor(value, dtype=torch.float64, device=device)
@@ -55,6 +60,53 @@ def local_device() -> torch.device | None:
     state = _state()
     device: torch.device | None = None if state is None else state.device
     return device
+
+
+def role() -> Role:
+    """What this process does in a fit."""
+    return "main" if joined().first else "helper"
+
+
+def choose_device(wanted: str | None) -> str | None:
+    """Where neural parts compute: as the launcher or the configuration says, or the GPU if there is one."""
+    if wanted is not None and wanted.startswith("cuda") and not torch.cuda.is_available():
+        raise UsageError(f"the device is {wanted}, but torch finds no GPU here; leave the device out, or use cpu")
+    launched = local_device()
+    if launched is not None:
+        return str(launched)
+    return wanted or ("cuda" if torch.cuda.is_available() else None)
+
+
+def lead(find: Callable[[Callable[[], T]], T], compute: Callable[[], T]) -> T:
+    """A result that all processes compute together, in the main process.
+
+    Parameters
+    ----------
+    find
+        Gives the result: one that is there already, or what the function that it is given computes. The helpers wait in
+        `follow` to learn which.
+    """
+    processes = joined()
+    if processes.count == 1:
+        return find(compute)
+    device, called = local_device() or torch.device("cpu"), False
+
+    def together() -> T:
+        nonlocal called
+        called = True
+        processes.agree(1.0, device)
+        return compute()
+
+    result = find(together)
+    if not called:
+        processes.agree(0.0, device)
+    return result
+
+
+def follow(compute: Callable[[], Any]) -> None:
+    """Compute a result together with the main process, which keeps it; nothing where it is there already."""
+    if joined().agree(0.0, local_device() or torch.device("cpu")) > 0:
+        compute()
 
 
 def _state() -> Any:

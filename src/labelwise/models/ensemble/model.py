@@ -14,19 +14,20 @@ from labelwise import storage
 from labelwise.config import EnsembleConfig, Rule, ScoreSpace
 from labelwise.data import Dataset
 from labelwise.errors import StorageError, UsageError
-from labelwise.models.base import CALIBRATED_ON, Model, check_fitted, load_model
+from labelwise.models.base import Model, check_fitted, load_model
+from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.models.card import render_card
-from labelwise.models.ensemble.members import TrainedMember, describe, fit_members
+from labelwise.models.ensemble.members import fit_members
 from labelwise.models.ensemble.rules import combine
 from labelwise.models.ensemble.selection import HoldoutScorer, choose_rule, learn_weights, prune
-from labelwise.models.fitting.source import Source, check_texts
-from labelwise.models.fitting.workbench import Workbench
-from labelwise.models.holdout import measure
+from labelwise.models.holdout import evaluate_scores
 from labelwise.models.prediction_cache import PredictionCache
-from labelwise.models.shared_parts import SharedParts
 from labelwise.models.sharing import share_parts
+from labelwise.models.stages import StageCache
+from labelwise.models.training_data import DocumentSource, Holdout, TrainingData, check_texts
 from labelwise.models.training_report import MemberResult, TrainingReport, Tuning
-from labelwise.storage.run_directory import fitting
+from labelwise.storage.run_directory import open_run
+from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, Floats, Ints, OnEvent
 
 if TYPE_CHECKING:
@@ -76,34 +77,34 @@ class Ensemble(Model):
         labels_or_Y, label_names, label_texts
             As in `XTransformer.fit`.
         validation
-            Documents that choose, weigh and calibrate, the members and their combination. If not given, a share of the
-            training documents does (`hold_out`), from which the members' rankers learn afterwards, as they do from
-            given ones with `learn_validation`.
+            Documents that choose, weight and calibrate the members and their combination. If not given, a share of the
+            training documents does, and the linear models then learn from these too: see
+            `labelwise.config.HoldoutConfig`.
         run_dir
             Keep the stages' results there, and find them again: a run that was killed goes on.
         """
         config = self.config.validated()
         if not config.members:
             raise UsageError("an ensemble needs members to train; give configurations, or use Ensemble.of(models)")
-        source = Source.of(
+        data = TrainingData.of(
             texts_or_X,
             labels_or_Y,
+            config.holdout,
+            seed=config.seed,
             label_names=label_names,
             label_texts=label_texts,
             validation=validation,
-            hold_out=config.holdout.share,
-            seed=config.seed,
-            learn_validation=config.holdout.learn_validation,
-            features=True,
         )
-        with fitting(run_dir, on_event) as run:
-            bench = Workbench(source, run, on_event)
-            members = fit_members(config, bench)
+        with open_run(run_dir, on_event) as run:
+            cache = StageCache(data, run, on_event)
+            cache.say(data.remark(config.holdout))
+            members = fit_members(config, cache)
             if members is None:
+                self.role_ = "helper"
                 return self
-            share_parts([member.model for member in members])
-            report = TrainingReport(documents=int(source.Y.shape[0]), pairs=int(source.Y.nnz))
-            self._assemble(members, source.truth, source.labels, report, source.held_out)
+            share_parts(members)
+            report = TrainingReport(documents=len(data.documents), pairs=int(data.Y.nnz))
+            self._assemble(members, [member.held_out_scores_ for member in members], data, report)
         return self
 
     @classmethod
@@ -128,56 +129,61 @@ class Ensemble(Model):
         _check_alike(models)
         self = cls(replace(config or EnsembleConfig(), members=tuple(model.config for model in models)).validated())
         share_parts(models)
-        labels, truth = models[0].labels_, None
-        held: list[Csr | None] = [None] * len(models)
+        labels, holdout = models[0].labels_, None
+        held_out: list[Csr | None] = [None] * len(models)
         if validation is not None:
             known = validation.with_labels(labels)
-            truth = known.Y
+            holdout = Holdout(known.Y, None, None, "split")
             reading = PredictionCache(models[0].inputs(known), threads=self.config.threads, on_event=on_event)
-            held = [model.scores(reading, max(self.config.candidates_per_model, CALIBRATED_ON)) for model in models]
-        members = [TrainedMember(model, found) for model, found in zip(models, held, strict=True)]
+            depth = max(self.config.candidates_per_model, CALIBRATED_ON)
+            held_out = [model.scores(reading, depth) for model in models]
         sizes = TrainingReport(documents=models[0].report_.documents, pairs=models[0].report_.pairs)
-        self._assemble(members, truth, labels, sizes, {"kind": "split"})
+        nothing = Csr(np.zeros((0, len(labels)), np.float32))
+        self._assemble(models, held_out, TrainingData(DocumentSource(), nothing, labels, labels, holdout), sizes)
         return self
 
     def _assemble(
-        self,
-        members: list[TrainedMember],
-        truth: Csr | None,
-        labels: list[str],
-        report: TrainingReport,
-        kind: dict[str, Any],
+        self, models: Sequence[Model], held_out_scores: Sequence[Csr | None], data: TrainingData, report: TrainingReport
     ) -> None:
-        """Choose rule and weights where held-out documents can say, and calibrate."""
-        config, models = self.config, [member.model for member in members]
+        """Choose rule and weights where held-out documents can, and calibrate.
+
+        Parameters
+        ----------
+        held_out_scores
+            Each model's scores of the held-out documents, by models that have not seen these.
+        data
+            The labels, and the held-out documents.
+        """
+        config, evaluation, tuning = self.config, None, None
         over = self._choose_over(models)
-        rule, weights, calibrator = config.rule or "average", np.full(len(models), 1 / len(models)), None
-        held = [member.held for member in members if member.held is not None]
+        rule, weights = config.rule or "average", np.full(len(models), 1 / len(models))
+        scores = [found for found in held_out_scores if found is not None]
         stay: Ints = np.arange(len(models))
-        if truth is not None and len(held) == len(members):
-            values = [_values(model, found, over) for model, found in zip(models, held, strict=True)]
-            jury = HoldoutScorer(values, truth, depth=config.candidates_per_model, over=over)
-            rule = config.rule or choose_rule(jury, len(models))
+        if data.holdout is not None and len(scores) == len(models):
+            truth = data.holdout.Y
+            values = [_values(model, found, over) for model, found in zip(models, scores, strict=True)]
+            scorer = HoldoutScorer(values, truth, depth=config.candidates_per_model, over=over)
+            rule = config.rule or choose_rule(scorer, len(models))
             if config.prune is not None:
-                stay = prune(jury, rule, weights, config.prune)
+                stay = prune(scorer, rule, weights, config.prune)
                 values, weights = [values[at] for at in stay], weights[stay] / weights[stay].sum()
-                jury = HoldoutScorer(values, truth, depth=config.candidates_per_model, over=over)
+                scorer = HoldoutScorer(values, truth, depth=config.candidates_per_model, over=over)
             if config.weights == "learned":
-                weights = learn_weights(jury, rule, weights)
+                weights = learn_weights(scorer, rule, weights)
             options: dict[str, Any] = {"weights": weights, "depth": config.candidates_per_model, "over": over}
-            measured = measure(combine(values, rule, **options, top_k=CALIBRATED_ON), truth)
-            calibrator = measured.calibrator if config.holdout.calibrate else None
-            report.validation = measured.result(**kind)
-            report.tuning = Tuning(trials=jury.trials, metric="the mean of P@1, P@3 and P@5")
+            evaluation = evaluate_scores(combine(values, rule, **options, top_k=CALIBRATED_ON), truth)
+            tuning = Tuning(trials=scorer.trials, metric="the mean of P@1, P@3 and P@5")
         shares = dict(zip(stay.tolist(), weights.tolist(), strict=True))
-        report.members = [
-            MemberResult(name=describe(model.config), weight=shares.get(at), scores=model.report_.held_out_scores)
+        members = [
+            MemberResult(name=model.describe(), weight=shares.get(at), scores=model.report_.held_out_scores)
             for at, model in enumerate(models)
         ]
         # Nothing of an earlier fit is touched before all is trained.
         self.members_, self.weights_ = [models[at] for at in stay], np.asarray(weights, np.float64)
-        self.rule_, self.over_, self.labels_, self.calibrator_ = rule, over, labels, calibrator
-        self.tfidf_, self.report_ = models[0].tfidf_, report
+        self.rule_, self.over_, self.labels_, self.tfidf_ = rule, over, data.labels, models[0].tfidf_
+        self.report_ = report
+        self._take_evaluation(data, evaluation, config.holdout)
+        report.tuning, report.members = tuning, members
 
     def _choose_over(self, models: Sequence[Model]) -> ScoreSpace:
         calibrated = all(model.calibrator_ is not None for model in models)

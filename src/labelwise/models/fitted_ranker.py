@@ -1,4 +1,4 @@
-"""The last stage of X-Transformer: a ranker, with what held-out documents chose for it and say of it."""
+"""The ranker of X-Transformer as a stage of training: trained, with what held-out documents have chosen."""
 
 from __future__ import annotations
 
@@ -11,37 +11,32 @@ from labelwise.config import ScoreTransform, XTransformerConfig
 from labelwise.index import Tree
 from labelwise.match.heads import LabelHead
 from labelwise.match.recall import recall_at
-from labelwise.models.base import CALIBRATED_ON
-from labelwise.models.calibrator import Calibrator
-from labelwise.models.holdout import measure
+from labelwise.models.calibrator import CALIBRATED_ON
+from labelwise.models.training_data import TrainingData
 from labelwise.models.training_report import TrainingReport, Tuning
-from labelwise.predictions.ranking import keep_best
 from labelwise.rank.negatives import teacher_forcing
 from labelwise.rank.ranker import SCORE_TRANSFORMS, SHARES, WEIGHTS, Inputs, Ranker, choose_ranker
-from labelwise.types import Csr, Floats, Ints, OnEvent
+from labelwise.types import Csr, Floats, OnEvent
 
-KIND = "ranked"
+KIND = "fitted ranker"
 RECALL_AT = (1, 5, 10, 20)
 
 
 @dataclass(frozen=True, eq=False)
-class Ranked:
-    """A ranker and what goes with it."""
+class FittedRanker:
+    """A ranker, and what was found on held-out documents."""
 
     ranker: Ranker
-    calibrator: Calibrator | None
     report: TrainingReport
-    """What was chosen, and the held-out figures."""
-    held: Csr | None
-    """(n_held, n_labels) scores of the held-out documents' best labels, by a ranker that had not seen them."""
+    """The settings that were chosen, all that were tried, and the recall of the true clusters."""
+    held_out_scores: Csr | None
+    """(n_held, n_labels) scores of the held-out documents' best labels, by a ranker that has not seen them."""
 
     def save(self, path: Path | str) -> None:
         """Write a folder that `load` reads."""
         with storage.atomic_folder(path, overwrite=True) as folder:
             self.ranker.save(folder / "ranker")
-            if self.calibrator is not None:
-                self.calibrator.save(folder / "calibration.json")
-            matrices = {} if self.held is None else {"held": self.held}
+            matrices = {} if self.held_out_scores is None else {"held-out": self.held_out_scores}
             storage.save(folder / "report", kind=KIND, config=self.report.to_dict(), matrices=matrices)
 
     @classmethod
@@ -50,74 +45,68 @@ class Ranked:
         path = Path(path)
         saved = storage.load(path / "report", kind=KIND)
         report = TrainingReport.from_dict(saved.config, path)
-        calibration = path / "calibration.json"
-        calibrator = Calibrator.load(calibration) if calibration.is_file() else None
-        return cls(Ranker.load(path / "ranker"), calibrator, report, saved.matrices.get("held"))
+        return cls(Ranker.load(path / "ranker"), report, saved.matrices.get("held-out"))
 
 
-def rank(
-    everything: Inputs,
-    Y: Csr,
+def fit_ranker(
+    training: Inputs,
+    data: TrainingData,
     tree: Tree,
     config: XTransformerConfig,
     *,
-    labels: LabelHead | None = None,
-    held: Inputs | None = None,
-    truth: Csr | None = None,
-    aside: Ints | None = None,
+    held_out: Inputs | None = None,
+    label_head: LabelHead | None = None,
     depth: int = CALIBRATED_ON,
     on_event: OnEvent | None = None,
-) -> Ranked:
-    """Train the ranker as held-out documents choose.
+) -> FittedRanker:
+    """Train the ranker with the settings that held-out documents choose.
 
     Parameters
     ----------
-    everything, Y : what the ranker reads of the training documents, and their labels
-    labels : the network's own scores of labels, if it has learnt them: where the ranker reads tf-idf and embeddings,
-        these are its weights of the latter
-    held, truth : the same of the held-out documents; None where there are none
-    aside : which of the training documents are the held-out ones; None where those are others
-    depth : labels of each held-out document that are kept
+    training : what the ranker reads of the training documents
+    held_out : what it reads of the held-out documents; None where there are none
+    label_head : the matcher's one-vs-all head, if it has one: where the ranker reads tf-idf and embeddings, the head's
+        weights are those of the embeddings
+    depth : labels of each held-out document whose scores are kept
     """
+    Y, holdout = data.Y, data.holdout
     M = teacher_forcing(Y, tree.clusters, tree.n_clusters)
     options: dict[str, Any] = {"seed": config.seed, "threads": config.threads, "on_event": on_event}
-    own = None if labels is None or config.features != "both" else (labels.weight, labels.bias)
-    weight = config.dense_weight if own is None else config.label_weight
+    head = None if label_head is None or config.features != "both" else (label_head.weight, label_head.bias)
+    weight = config.dense_weight if head is None else config.label_weight
     fixed = None not in (weight, config.score_transform, config.matcher_weight)
-    if held is None or truth is None or (aside is not None and fixed and not config.holdout.calibrate):
-        ranker, chosen = _fit_as_configured(everything, own, Y, M, tree, config, options)
-        return Ranked(ranker, None, TrainingReport(chosen=chosen), None)
-    known = Csr(truth[:, : Y.shape[1]])
-    # All is chosen by documents that the judged ranker has not seen; the one to use learns from them too.
-    ranker, final, trials = choose_ranker(
-        (everything, Y, M),
-        (held, known),
+    rows = None if holdout is None else holdout.rows
+    if held_out is None or holdout is None or (rows is not None and fixed and not config.holdout.calibrate):
+        ranker, chosen = _fit_as_configured(training, head, Y, M, tree, config, options)
+        return FittedRanker(ranker, TrainingReport(chosen=chosen), None)
+    known = Csr(holdout.Y[:, : Y.shape[1]])
+    # All is chosen by documents that the evaluated ranker has not seen; the final ranker learns from them too.
+    evaluated, final, trials = choose_ranker(
+        (training, Y, M),
+        (held_out, known),
         tree.clusters,
         config.ranker,
         weights=WEIGHTS if config.dense_weight is None else [config.dense_weight],
         score_transforms=_transforms_left(config),
-        labels=own,
+        labels=head,
         shares=SHARES if config.label_weight is None else [config.label_weight],
-        later=aside,
+        later=rows,
         **options,
     )
     best = max(trials, key=lambda trial: sum(trial["precisions"]))
-    found = ranker.top(held, max(depth, CALIBRATED_ON), threads=config.threads)
-    measured = measure(keep_best(found, CALIBRATED_ON), truth)
     clusters = teacher_forcing(known, tree.clusters, tree.n_clusters)
     report = TrainingReport(
-        recall=recall_at(held.found, clusters, [top for top in RECALL_AT if top <= config.beam]),
+        recall=recall_at(held_out.found, clusters, [top for top in RECALL_AT if top <= config.beam]),
         chosen={name: value for name, value in best.items() if name != "precisions"},
         trials=trials,
         tuning=Tuning(trials=len(trials), metric="the mean of P@1, P@3 and P@5"),
-        validation=measured.result(),
     )
-    return Ranked(final, measured.calibrator if config.holdout.calibrate else None, report, found)
+    return FittedRanker(final, report, evaluated.top(held_out, max(depth, CALIBRATED_ON), threads=config.threads))
 
 
 def _fit_as_configured(
-    everything: Inputs,
-    own: tuple[Floats, Floats] | None,
+    training: Inputs,
+    head: tuple[Floats, Floats] | None,
     Y: Csr,
     M: Csr,
     tree: Tree,
@@ -130,12 +119,12 @@ def _fit_as_configured(
         "score_transform": config.score_transform or "l3-hinge",
         "matcher_weight": 1.0 if config.matcher_weight is None else config.matcher_weight,
     }
-    inputs = everything if own is None else replace(everything, E=None)
+    inputs = training if head is None else replace(training, E=None)
     ranker = Ranker.fit(inputs, Y, M, tree.clusters, config.ranker, **settings, **options)
-    if own is None:
+    if head is None:
         return ranker, settings
     settings["label_weight"] = SHARES[0] if config.label_weight is None else config.label_weight
-    return ranker.with_labels(*own, settings["label_weight"]), settings
+    return ranker.with_labels(*head, settings["label_weight"]), settings
 
 
 def _transforms_left(config: XTransformerConfig) -> list[tuple[ScoreTransform, float]]:
