@@ -64,11 +64,13 @@ def run_labelwise(folder: Path, threads: int, negatives: str, preset: str, queri
     recorder.memory("data")
 
     from labelwise import __version__
+    from labelwise.engine.allocator import limit_heap_growth
     from labelwise.index import build_tree, embed_labels
     from labelwise.models.linear_tree import LinearTree
     from labelwise.rank.features import Features
     from labelwise.rank.tree import train_tree
 
+    limit_heap_growth()  # as the commands do
     config = configuration(threads, negatives, preset)
     with recorder.timed("jit"):
         clusters = None if config.index.method in ("none", "kmeans") else 4

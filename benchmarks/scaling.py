@@ -29,6 +29,7 @@ def worker(n_documents: int, n_labels: int, threads: int) -> dict:
 
     from labelwise import LinearTree, LinearTreeConfig, Tfidf, generate_shop
     from labelwise.config import HoldoutConfig
+    from labelwise.engine.allocator import limit_heap_growth
 
     config = LinearTreeConfig(threads=threads, holdout=HoldoutConfig(share=0, calibrate=False))
 
@@ -40,6 +41,7 @@ def worker(n_documents: int, n_labels: int, threads: int) -> dict:
     def peak() -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
+    limit_heap_growth()  # as the commands do
     small = generate_shop(1_000, 500)["train"]
     LinearTree(config).fit(small.texts, small.Y).predict(small.texts[:10])  # compiles
     base = peak()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelwise.config import TfidfConfig
+from labelwise.config import LinearTreeConfig, TfidfConfig
 from labelwise.storage.fingerprint import fingerprint
 
 DIFFERENT = [
@@ -25,7 +25,7 @@ def test_different_values_differ():
 
 def test_equal_contents_agree(tmp_path):
     assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": [2], "a": 1})
-    assert fingerprint(TfidfConfig()) == fingerprint(replace(TfidfConfig(), threads=7))
+    assert fingerprint(LinearTreeConfig()) == fingerprint(replace(LinearTreeConfig(), threads=7))
     assert fingerprint(np.asfortranarray(np.ones((3, 2)))) == fingerprint(np.ones((3, 2)))
     unsorted = sp.csr_array((np.ones(2), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
     assert fingerprint(unsorted) == fingerprint(sp.csr_array(np.array([[1.0, 0, 1]])))

@@ -1,6 +1,7 @@
 """Saved folders: round trips, mapping, damage, half-written files."""
 
 import json
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -169,3 +170,16 @@ def test_json_takes_what_we_use(tmp_path):
     with pytest.raises(TypeError, match="set cannot be written as JSON"):
         storage.write_json(tmp_path / "j.json", {"s": {1}})
     assert storage.read_json(tmp_path / "j.json")["n"] == 0.5
+
+
+def test_files_and_folders_get_the_usual_permissions_and_the_umask_is_not_touched(tmp_path, monkeypatch):
+    before = os.umask(0o027)
+    try:
+        monkeypatch.setattr(os, "umask", None)  # a call would raise, and other threads would see the change
+        storage.save(tmp_path / "model", kind="test", config={"a": 1}, arrays={"x": np.arange(3.0)})
+        storage.write_json(tmp_path / "value.json", [1])
+        monkeypatch.undo()
+        modes = {path.name: path.stat().st_mode & 0o777 for path in sorted(tmp_path.rglob("*"))}
+    finally:
+        os.umask(before)
+    assert modes == {"model": 0o750, "arrays.safetensors": 0o640, "config.json": 0o640, "value.json": 0o640}

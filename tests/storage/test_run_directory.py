@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from labelwise import RunDirectory, StorageError, UsageError, storage
-from labelwise.config import TfidfConfig
+from labelwise.config import LinearTreeConfig, TfidfConfig
 
 
 def save(value, path):
@@ -41,7 +41,7 @@ def test_an_identical_stage_is_found_again(tmp_path):
     compute = Counter()
     for threads in (1, 2):
         with RunDirectory(tmp_path / "run") as run:
-            value = stage(run, compute, config=TfidfConfig(threads=threads), texts=["a", "b"])
+            value = stage(run, compute, config=LinearTreeConfig(threads=threads), texts=["a", "b"])
             assert value.tolist() == [0, 1, 2, 3, 4]
     assert compute.calls == 1
     with RunDirectory(tmp_path / "run") as run:

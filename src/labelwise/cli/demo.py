@@ -22,6 +22,7 @@ from labelwise.config.presets import load_linear_preset, load_preset
 from labelwise.data import Dataset, describe, load_splits, split_validation, statistics_table
 from labelwise.data.stats import label_counts
 from labelwise.datasets.shop import write_shop
+from labelwise.engine.allocator import limit_heap_growth
 from labelwise.errors import DataError, MissingExtraError, UsageError
 from labelwise.metrics import Evaluation, evaluate
 from labelwise.models.base import Model
@@ -58,6 +59,7 @@ class Demo(Command):
 
     def run(self, out: Console, show: Show) -> None:
         """Generate, describe, plot, train, predict, evaluate."""
+        limit_heap_growth()
         clock = _DemoClock()
         shop = self.directory / f"shop-{self.products}x{self.queries}-seed{self.seed}"
         if shop.is_dir():

@@ -14,6 +14,7 @@ from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.config import IncrementalConfig
 from labelwise.data import Format, ReadOptions, load_dataset
+from labelwise.engine.allocator import limit_heap_growth
 from labelwise.errors import UsageError
 from labelwise.incremental import add_labels, added_labels, read_new_labels, remove_labels, update
 from labelwise.models.base import Model, load_model
@@ -135,6 +136,7 @@ class Update(IncrementalCommand):
 
     def run(self, out: Console, show: Show) -> None:
         """Read the documents, update the model, save it, print what it was trained on."""
+        limit_heap_growth()
         model = self._load()
         options = asdict(self.read)
         data = load_dataset(self.data, self.split, format=self.format, on_event=show.on_event, **options)

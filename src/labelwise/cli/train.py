@@ -18,6 +18,7 @@ from labelwise.config import LinearTreeConfig, Negatives, Rule, XTransformerConf
 from labelwise.config.presets import Config, changed
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset
 from labelwise.data.detect import open_source
+from labelwise.engine.allocator import limit_heap_growth
 from labelwise.errors import DataError, LabelwiseError, StorageError, UsageError
 from labelwise.storage import read_description
 
@@ -142,6 +143,7 @@ class Train(Command):
             return
         from labelwise.cli.train_run import fit_model
 
+        limit_heap_growth()
         preset = ",".join(dict.fromkeys(name for name, _ in members))
         config: Any = ensemble_of(self, members) if len(members) > 1 else members[0][1]
         fit_model(self, config, preset, train, validation, out, show)

@@ -20,6 +20,7 @@ from labelwise import storage
 from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System
 from labelwise.data import Format, ReadOptions
+from labelwise.engine.allocator import limit_heap_growth
 from labelwise.errors import LabelwiseError
 from labelwise.types import OnEvent
 
@@ -150,6 +151,7 @@ def _tell(name: str, values: Mapping[str, Any]) -> None:
 
 def main() -> None:
     """Do the job that the file named on the command line describes."""
+    limit_heap_growth()
     try:
         run_job(storage.read_json(Path(sys.argv[1])), _tell)
     except LabelwiseError as error:

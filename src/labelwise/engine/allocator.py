@@ -1,31 +1,34 @@
-"""Memory that is free but still held by the process."""
+"""What the C library does with memory that Python has freed."""
 
 import ctypes
 from contextlib import suppress
 
-# Names of the GNU C library (mallopt(3)), and what is set: arrays from 4 MiB on have pages of their own, and a heap's
-# unused end is given back from 1 MiB on.
+# Parameters of mallopt(3) in the GNU C library, with the values that are set: arrays of 4 MiB and more have pages of
+# their own (M_MMAP_THRESHOLD), and a heap returns an unused end of 1 MiB and more (M_TRIM_THRESHOLD).
 _LIMITS = {-3: 1 << 22, -1: 1 << 20}
 
 
-def release() -> None:
-    """Give freed memory back to the system, where the C library knows how to (glibc does).
+def release_free_memory() -> None:
+    """Return freed memory to the system now, where the C library can (glibc can). No setting is changed.
 
-    Between two stages this is what keeps the second one's arrays from lying on top of the first one's leavings.
+    Called between two stages, so that the arrays of the second do not come on top of the freed arrays of the first.
     """
     with suppress(OSError, AttributeError, TypeError):  # other systems, other C libraries
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def give_back_large_arrays() -> None:
-    """Keep the C library, for the rest of the process, from holding on to what threads have let go of.
+def limit_heap_growth() -> None:
+    """Make the C library return large freed arrays to the system at once, for the rest of the process.
 
-    It raises its own limits, up to 32 and 64 MiB, each time a large array is let go of; what a thread allocates below
-    them comes from a heap of the thread's, whose unused end not even `malloc_trim` gives back. Embedding, clustering
-    and training all work by threads in large arrays, each stage on top of what the one before left behind: on
-    eurlex57k that was a sixth of the highest memory. Other C libraries are left alone.
+    By default glibc raises its own limits, up to 32 and 64 MiB, each time a large array is freed. Smaller arrays then
+    come from the heap of a thread, and not even `malloc_trim` returns the unused end of such a heap. Embedding,
+    clustering and training work with large arrays in threads, so each stage adds to what the earlier stages left: a
+    sixth of the peak memory on eurlex57k.
+
+    This is a setting of the whole process, so only programs call this function: the commands of labelwise that train
+    do, functions and models of the library do not. Other C libraries than glibc are not changed.
     """
     with suppress(OSError, AttributeError, TypeError):
         mallopt = ctypes.CDLL(None).mallopt
-        for name, value in _LIMITS.items():
-            mallopt(name, value)
+        for parameter, value in _LIMITS.items():
+            mallopt(parameter, value)

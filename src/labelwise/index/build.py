@@ -10,7 +10,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise.config import IndexConfig
-from labelwise.engine.allocator import give_back_large_arrays
 from labelwise.engine.threads import available_cores
 from labelwise.errors import DataError, UsageError
 from labelwise.index.balanced import balanced_clusters
@@ -57,7 +56,6 @@ def build_tree(
     """
     config = (config or IndexConfig()).validated("index")
     n_threads = threads or available_cores()
-    give_back_large_arrays()
     rows = _rows(Z)
     n_labels = len(rows)
     _check(config, n_labels)

@@ -14,7 +14,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise.config import LabelEmbedding
-from labelwise.engine.allocator import give_back_large_arrays
 from labelwise.engine.threads import map_in_order
 from labelwise.errors import DataError
 from labelwise.features.normalize import unit_length, unit_rows
@@ -70,7 +69,6 @@ def embed_labels(Y: Any, X: Any, *, normalize_documents: bool = False, threads: 
     array([[0.6, 0.8],
            [1. , 0. ]], dtype=float32)
     """
-    give_back_large_arrays()
     votes, features = Csr(Y, dtype=np.float32), _features(X)
     if votes.shape[0] != features.shape[0]:
         raise DataError(

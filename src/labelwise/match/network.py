@@ -26,7 +26,7 @@ class Network(nn.Module):
         self.encoder = encoder
         self.model = encoder.model
         self.dropout = nn.Dropout(dropout)
-        self.head = nn.Linear(encoder.hidden_size, n_clusters)
+        self.head = _linear(encoder.hidden_size, n_clusters)
         nn.init.zeros_(self.head.weight)
         nn.init.constant_(self.head.bias, -1.0)  # "no" to every cluster
 
@@ -76,7 +76,13 @@ class Network(nn.Module):
         """Keep the rows of the clusters; gives those of the labels behind them."""
         weight, bias = self.head.weight.detach(), self.head.bias.detach()
         behind = weight[n_clusters:].float().cpu().numpy(), bias[n_clusters:].float().cpu().numpy()
-        self.head = nn.Linear(weight.shape[1], n_clusters, device=weight.device, dtype=weight.dtype)
+        self.head = _linear(weight.shape[1], n_clusters, device=weight.device, dtype=weight.dtype)
         self.head.weight.copy_(weight[:n_clusters])
         self.head.bias.copy_(bias[:n_clusters])
         return behind
+
+
+def _linear(n_inputs: int, n_outputs: int, **options: Any) -> nn.Linear:
+    """A layer whose weights are set by the caller: random ones would use up random numbers of the process."""
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, n_inputs, n_outputs, **options)
+    return layer

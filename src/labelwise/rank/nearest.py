@@ -6,7 +6,8 @@ labels, and only the nearest labels of a document are scored when predicting.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal, Self, TypeAlias
 
@@ -164,10 +165,9 @@ class NearestLabels:
         return found
 
     def _approximate(self, rows: Any, n: int, threads: int | None) -> _Found:
-        faiss = _faiss()
-        faiss.omp_set_num_threads(threads or available_cores())
-        settings = faiss.SearchParametersHNSW(efSearch=max(_CANDIDATES, n))
-        products, labels = self._graph.search(rows, n, params=settings)
+        settings = _faiss().SearchParametersHNSW(efSearch=max(_CANDIDATES, n))
+        with _faiss_threads(threads or available_cores()):
+            products, labels = self._graph.search(rows, n, params=settings)
         order = np.argsort(labels, axis=1)
         labels = np.take_along_axis(labels, order, axis=1)
         cosines = _over(np.take_along_axis(products, order, axis=1), np.linalg.norm(rows, axis=1))
@@ -282,13 +282,21 @@ def _graph(centroids: npt.NDArray[np.float32]) -> Any:
     faiss = _faiss()
     graph = faiss.IndexHNSWFlat(centroids.shape[1], _LINKS, faiss.METRIC_INNER_PRODUCT)
     graph.hnsw.efConstruction = _CANDIDATES
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)  # built by several, it would depend on chance
-    try:
+    with _faiss_threads(1):  # built by several threads, the graph would differ from run to run
         graph.add(centroids)
+    return graph
+
+
+@contextmanager
+def _faiss_threads(n: int) -> Iterator[None]:
+    """Context in which faiss uses n threads; the number before is restored afterwards."""
+    faiss = _faiss()
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(n)
+    try:
+        yield
     finally:
         faiss.omp_set_num_threads(before)
-    return graph
 
 
 def _faiss() -> Any:

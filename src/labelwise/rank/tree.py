@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from labelwise import storage
 from labelwise.config import LinearTreeConfig, RankerConfig
-from labelwise.engine.allocator import release
+from labelwise.engine.allocator import release_free_memory
 from labelwise.errors import StorageError
 from labelwise.index.label_embedding import embed_labels
 from labelwise.index.tree import Tree
@@ -98,7 +98,7 @@ def train_tree(
     features : of the n_docs training documents
     Y : (n_docs, n_labels)
     """
-    release()
+    release_free_memory()
     if config.matching == "neighbours":
         return _train_by_neighbours(features, Y, tree, config, seed=seed, on_event=on_event)
     return _train_levels(features, Y, tree, config, held_out=None, seed=seed, on_event=on_event)[0]
@@ -121,7 +121,7 @@ def train_tree_twice(
     features, Y, tree, config : as in `train_tree`
     held_out : (n_docs,) the documents that only the second models have seen
     """
-    release()
+    release_free_memory()
     if config.matching == "neighbours":
         rest = np.flatnonzero(~held_out)
         remaining = Features.of(Csr(_sparse(features)[rest]), bias=config.ranker.bias)

@@ -11,8 +11,8 @@ import dataclasses
 import hashlib
 import json
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -66,13 +66,13 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
     """Give a temporary path beside `path`; what was written there takes its place when the block ends well."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
-    os.close(handle)
-    aside = Path(name)
+    aside = _beside(path)
+    aside.touch(exist_ok=False)
+    usual = aside.stat().st_mode
     try:
         yield aside
+        aside.chmod(usual)  # some writers, such as safetensors, make a file that only its owner can read
         _fsync(aside)
-        aside.chmod(0o666 & ~_umask())
         aside.replace(path)
         _fsync(path.parent)
     finally:
@@ -89,17 +89,25 @@ def atomic_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path
     if path.exists() and not overwrite and not (path.is_dir() and not any(path.iterdir())):
         raise UsageError(f"{path} exists already; choose another place, or allow overwriting")
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
+    aside = _beside(path)
+    aside.mkdir()
     try:
         yield aside
+        usual = aside.stat().st_mode & 0o666
         for file in aside.rglob("*"):
+            if file.is_file():
+                file.chmod(usual)
             _fsync(file)
         _fsync(aside)
-        aside.chmod(0o777 & ~_umask())
         _take_place(aside, path)
         _fsync(path.parent)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _beside(path: Path) -> Path:
+    """A new path in the same folder. What is made there gets the usual rights, those that the umask leaves."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
 
 
 def _take_place(aside: Path, path: Path) -> None:
@@ -107,7 +115,8 @@ def _take_place(aside: Path, path: Path) -> None:
     if not path.exists():
         aside.rename(path)
         return
-    old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)) / "old"
+    old = _beside(path) / "old"
+    old.parent.mkdir()
     path.rename(old)
     try:
         aside.rename(path)
@@ -311,9 +320,3 @@ def _fsync(path: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -25,6 +25,7 @@ from labelwise.match.training.device_data import DeviceData
 from labelwise.match.training.distributed import Processes
 from labelwise.match.training.divergence import DivergenceMonitor
 from labelwise.match.training.optimizer import MixedPrecisionOptimizer, choose_precision
+from labelwise.match.training.seeding import seeded
 from labelwise.match.training.step import TrainStep
 from labelwise.types import OnEvent
 
@@ -64,8 +65,32 @@ def train(
     checkpoint
         A folder to save the state in from time to time, and to go on from if it is there.
     """
-    processes = processes or Processes()
-    torch.manual_seed(seed)
+    with seeded(seed, corpus.device):
+        return _train(
+            network,
+            corpus,
+            config,
+            constant_loss=constant_loss,
+            evaluate=evaluate,
+            checkpoint=checkpoint,
+            seed=seed,
+            processes=processes or Processes(),
+            on_event=on_event,
+        )
+
+
+def _train(
+    network: Network,
+    corpus: DeviceData,
+    config: MatcherConfig,
+    *,
+    constant_loss: float,
+    evaluate: Callable[[], float] | None,
+    checkpoint: Path | None,
+    seed: int,
+    processes: Processes,
+    on_event: OnEvent | None,
+) -> History:
     batch_size = min(config.batch_size, len(corpus))
     batch_size -= batch_size % processes.count
     if not batch_size:
