@@ -105,9 +105,9 @@ def test_update(labelwise, mine, model, new, tmp_path):
         (
             '{"label": "my mirror", "examples": ["a mirror"]}',
             2,
-            "has examples, but there are no documents to tell them from",
+            "has examples, but there are no documents without the label",
         ),
-        ("", 1, "there are no labels in it"),
+        ("", 1, "the file has no labels"),
     ],
 )
 def test_wrong_labels_change_nothing(labelwise, mine, content, code, said, tmp_path):

@@ -45,7 +45,7 @@ class Shop:
         self.known = known
 
     def new(self, count, names=None):
-        """The hidden labels with so many examples each."""
+        """The hidden labels with `count` examples each."""
         columns, found = self.all.Y.tocsc(), []
         for name in names or self.hidden:
             at = self.all.labels.index(name)

@@ -1,4 +1,4 @@
-"""Labels in and out of every kind of model."""
+"""Labels added to and removed from every kind of model."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,6 @@ from labelwise import (
 from labelwise.config import IncrementalConfig, IndexConfig, LinearTreeConfig, RankerConfig
 from labelwise.errors import DataError, UsageError
 from labelwise.incremental import AddedLabel, added_labels
-from labelwise.incremental.adapters import adapter_of
 from tests.incremental.conftest import KINDS, LINEAR
 from tests.reference.weights import level_matrix
 
@@ -30,24 +29,18 @@ def predicted(model, texts):
     return matrix.indptr.tolist(), matrix.indices.tolist(), matrix.data.tobytes()
 
 
-def members(model):
-    return model.members_ if model.kind == "ensemble" else [model]
-
-
 def weights(model):
-    """Of each tree of each member, all weights of its labels."""
-    return [
-        level_matrix(level, n_features(member)) for member in members(model) for _, level in adapter_of(member).stands
-    ]
+    """All weights of the labels, for each tree of each member."""
+    return [level_matrix(level, n_features(member)) for member in model.members for level in member.label_levels]
 
 
 def n_features(member):
-    return member.n_features_ if member.kind == "linear-tree" else member.ranker_.n_features
+    return member.tfidf_.n_features
 
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("count", [0, 3])
-def test_labels_come_and_go(name, count, fitted, shop, tmp_path):
+def test_added_labels_change_no_other_label_and_can_be_removed(name, count, fitted, shop, tmp_path):
     model, texts = fitted(name), shop.test.texts
     before, first = predicted(model, texts), weights(model)
     grown = add_labels(model, shop.new(count), data=shop.train)
@@ -56,11 +49,11 @@ def test_labels_come_and_go(name, count, fitted, shop, tmp_path):
     for old, new in zip(first, weights(grown), strict=True):
         np.testing.assert_array_equal(new[:, : old.shape[1]], old)
         assert new[:, old.shape[1] :].any(axis=0).all()
-    assert all(added_labels(member) == added_labels(grown) for member in members(grown))
+    assert all(added_labels(member) == added_labels(grown) for member in grown.members)
     assert predicted(model, texts) == before  # the model that was given is as it was
     assert model.report_.added == []
     assert model.labels_ == shop.old
-    assert all(len(member.labels_) == len(shop.old) for member in members(model))
+    assert all(len(member.labels_) == len(shop.old) for member in model.members)
     grown.save(tmp_path / "grown")
     loaded = load_model(tmp_path / "grown")
     assert predicted(loaded, texts) == predicted(grown, texts)
@@ -90,8 +83,9 @@ def test_a_model_that_keeps_documents_needs_no_data(fitted, shop, tmp_path):
     model = fitted("one-tree")
     kept = keep_documents(model, shop.train)
     assert model.exemplars_ is None
+    kept.save(tmp_path / "first")
+    kept = load_model(tmp_path / "first")
     kept.save(tmp_path / "kept")
-    kept = load_model(tmp_path / "kept")
     grown = add_labels(kept, shop.new(4))
     beside = add_labels(model, shop.new(4), data=shop.train)
     agree = [
@@ -108,7 +102,7 @@ def test_a_model_that_keeps_documents_needs_no_data(fitted, shop, tmp_path):
             assert (tmp_path / "back" / file.relative_to(tmp_path / "kept")).read_bytes() == file.read_bytes(), file
 
 
-def test_labels_added_one_after_the_other_know_of_each_other(fitted, shop):
+def test_examples_of_an_added_label_are_kept_for_later_labels(fitted, shop):
     kept = keep_documents(fitted("one-tree"), shop.train)
     first, second = shop.hidden[:2]
     texts = shop.new(6, [first])[0].examples
@@ -120,7 +114,7 @@ def test_labels_added_one_after_the_other_know_of_each_other(fitted, shop):
 
 @pytest.mark.parametrize("name", ["one-tree", "hybrid"])
 def test_documents_of_the_data_that_have_a_new_label_are_examples(name, fitted, shop):
-    """As documents with the label they are told from all others, as texts from some, which are all if asked for."""
+    """The negatives of documents with the label are all other documents; those of texts are a sample, here all."""
     model, new = fitted(name), shop.new(3, shop.hidden[:1])
     given = add_labels(model, new, data=shop.train, config=IncrementalConfig(per_cluster=10_000))
     more = Dataset(
@@ -150,11 +144,12 @@ def test_weights_of_examples_are_liblinears(shop):
     (new,) = shop.new(5, shop.hidden[:1])
     grown = add_labels(kept, [new])
     cluster = grown.trees_[0].tree.clusters[-1]
-    memory = kept.exemplars_
-    rows = np.flatnonzero(memory.near[0].toarray()[:, cluster])
-    true = {row for row in range(len(memory)) if set(memory.Y.toarray()[row].nonzero()[0]) & in_cluster(model, cluster)}
+    exemplars = kept.exemplars_
+    rows = np.flatnonzero(exemplars.near[0].toarray()[:, cluster])
+    Y = exemplars.Y.toarray()
+    true = {row for row in range(len(exemplars)) if set(Y[row].nonzero()[0]) & in_cluster(model, cluster)}
     assert set(rows) == true
-    X = np.vstack([memory.features().toarray()[rows], model.tfidf_.transform([*new.examples, new.label]).toarray()])
+    X = np.vstack([exemplars.features().toarray()[rows], model.tfidf_.transform([*new.examples, new.label]).toarray()])
     y = np.array([-1] * len(rows) + [1] * 6)
     ones = np.ones((len(X), 1))
     svm = LinearSVC(C=1.0, fit_intercept=False, tol=1e-8, max_iter=1_000_000).fit(np.hstack((X, ones)), y)
@@ -163,7 +158,7 @@ def test_weights_of_examples_are_liblinears(shop):
 
 
 def test_many_examples_count_as_twenty_against_a_sample(shop):
-    """The same with the cost of each example scaled down, by scikit-learn."""
+    """The problem of training with the cost of each example scaled down, solved by scikit-learn."""
     ranker = RankerConfig(tolerance=1e-4, max_sweeps=20_000, threshold=0.0, half_precision=False)
     model = LinearTree(LinearTreeConfig(index=IndexConfig(method="none"), ranker=ranker, threads=1))
     model.fit(shop.train.texts, shop.train.Y, label_names=shop.old)
@@ -186,12 +181,11 @@ def in_cluster(model, cluster):
 
 
 @pytest.mark.parametrize("name", ["one-tree", "hybrid"])
-def test_weights_of_a_text_are_the_text_as_long_as_half_the_median(name, fitted, shop):
+def test_weights_of_a_label_without_examples_are_its_text_with_half_the_median_length(name, fitted, shop):
     model = fitted(name)
     text = " ".join(shop.train.texts[0].split()[:3])
     grown = add_labels(model, [NewLabel("new", text)])
-    kind, after = adapter_of(model), adapter_of(grown)
-    (tree, level), (grown_tree, grown_level) = kind.stands[0], after.stands[0]
+    (tree, level), (grown_tree, grown_level) = model.growth().label_trees[0], grown.growth().label_trees[0]
     cluster = grown_tree.clusters[-1]
     others = level_matrix(level, n_features(model))[:, np.flatnonzero(tree.clusters == cluster)]
     found = level_matrix(grown_level, n_features(model))[:, -1]
@@ -205,7 +199,7 @@ def test_weights_of_a_text_are_the_text_as_long_as_half_the_median(name, fitted,
     np.testing.assert_allclose(found[-1], np.median(others[-1]), atol=1e-6)
 
 
-def test_a_label_goes_where_the_tree_sends_its_pifa_embedding(fitted, shop):
+def test_a_label_joins_the_cluster_that_the_tree_finds_for_its_pifa_embedding(fitted, shop):
     model = fitted("one-tree")
     (trained,) = model.trees_
     upper = [level_matrix(level, model.n_features_) for level in trained.levels[:-1]]
@@ -219,7 +213,7 @@ def test_a_label_goes_where_the_tree_sends_its_pifa_embedding(fitted, shop):
 
 
 def test_probabilities_of_new_labels_are_calibrated():
-    """The curve that was learnt on old labels, on held-out documents of labels that were hidden at random."""
+    """The calibration that was fitted on old labels, tested on labels that were hidden at random."""
     train, held = generate_shop(6000, 600).values()
     random = np.random.default_rng(0)
     hidden = [train.labels[at] for at in np.sort(random.choice(train.n_labels, train.n_labels // 10, replace=False))]
@@ -251,7 +245,7 @@ def test_probabilities_of_new_labels_are_calibrated():
 
 
 def labelled(data, n_labels):
-    """Documents over the first labels, those without any left out."""
+    """The documents that have some of the first labels, over these labels."""
     Y = sp.csr_array(data.Y[:, :n_labels])
     return Dataset(Y=Y, labels=data.labels[:n_labels], texts=data.texts).take(np.flatnonzero(np.diff(Y.indptr)))
 
@@ -278,7 +272,7 @@ def test_models_that_read_features(shop):
 
 def test_wrong_requests_are_refused(fitted, shop):
     model = fitted("one-tree")
-    with pytest.raises(UsageError, match=r"has examples, but there are no documents to tell them from; .*--growing"):
+    with pytest.raises(UsageError, match=r"has examples, but there are no documents without the label; .*--growing"):
         add_labels(model, shop.new(1))
     with pytest.raises(UsageError, match=f"the model has the label '{shop.old[3]}' already"):
         add_labels(model, [shop.old[3]])
@@ -301,7 +295,7 @@ def test_wrong_requests_are_refused(fitted, shop):
         remove_labels(model, [shop.old[0], "nobody"])
     with pytest.raises(UsageError, match="keeps all its labels if none is named"):
         remove_labels(model, [])
-    with pytest.raises(UsageError, match="would have no label left"):
+    with pytest.raises(UsageError, match="would have no label;"):
         remove_labels(model, [shop.old[at] for at in np.flatnonzero(model.trees_[0].tree.clusters == 2)])
     with pytest.raises(UsageError, match="not fitted"):
         add_labels(LinearTree(), ["cycling"])

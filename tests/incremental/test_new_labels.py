@@ -1,4 +1,4 @@
-"""What may stand in a file of new labels, and what is said of the rest."""
+"""Files of new labels: what is read, and the errors for everything else."""
 
 import gzip
 
@@ -9,7 +9,7 @@ from labelwise.errors import DataError
 from labelwise.incremental import read_new_labels
 
 
-def test_a_file(tmp_path):
+def test_labels_with_texts_and_examples_are_read(tmp_path):
     file = tmp_path / "new.jsonl"
     file.write_text(
         '{"label": "cycling", "text": "bicycles", "examples": ["a bell", "a wheel"]}\n\n{"label": "naïve"}\n'
@@ -36,10 +36,10 @@ def test_a_file(tmp_path):
         ('{"label": "a", "examples": "one"}', "line 2: the examples of 'a' are str; give a list of texts"),
         ('{"label": "a", "examples": 3}', "line 2: the examples of 'a' are int"),
         ('{"label": "a", "examples": [3]}', "line 2: an example of 'a' is int; give texts"),
-        ('{"label": "first"}', "line 2: the label 'first' stands on line 1 already"),
+        ('{"label": "first"}', "line 2: the label 'first' is on line 1 already"),
     ],
 )
-def test_a_wrong_line_is_named(line, said, tmp_path):
+def test_an_error_names_the_line(line, said, tmp_path):
     file = tmp_path / "new.jsonl"
     file.write_text('{"label": "first"}\n' + line + "\n", encoding="utf-8")
     with pytest.raises(DataError) as caught:
@@ -48,7 +48,7 @@ def test_a_wrong_line_is_named(line, said, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_an_empty_file(tmp_path):
+def test_an_empty_file_is_refused(tmp_path):
     (tmp_path / "new.jsonl").write_text("\n")
-    with pytest.raises(DataError, match="there are no labels in it"):
+    with pytest.raises(DataError, match="the file has no labels"):
         read_new_labels(tmp_path / "new.jsonl")

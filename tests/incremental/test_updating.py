@@ -1,4 +1,4 @@
-"""Further documents: touched clusters go on from their weights, all others keep theirs."""
+"""Further documents: labels of their clusters learn from their present weights, all others keep their weights."""
 
 import numpy as np
 import pytest
@@ -8,15 +8,14 @@ from scipy.optimize import minimize
 from labelwise import Dataset, LinearTree, add_labels, generate_shop, keep_documents, load_model, precision_at_k, update
 from labelwise.config import IndexConfig, LinearTreeConfig, RankerConfig
 from labelwise.errors import DataError, UsageError
-from labelwise.incremental.adapters import adapter_of
 from labelwise.models.training_report import Update
 from tests.incremental.conftest import KINDS
-from tests.incremental.test_grow import members, n_features, predicted, weights
+from tests.incremental.test_grow import n_features, predicted, weights
 from tests.reference.weights import level_matrix
 
 
 def few(shop, labels, count=4):
-    """Some products that have one of these queries, with all their old ones."""
+    """Some products that have one of these queries, with all their queries."""
     columns = [shop.train.labels.index(name) for name in labels]
     rows = np.flatnonzero(np.asarray(shop.train.Y[:, columns].sum(axis=1)).ravel())[:count]
     # The documents are new to the model in their wording.
@@ -30,8 +29,7 @@ def test_labels_of_other_clusters_keep_their_weights(name, fitted, shop, tmp_pat
     before, first = predicted(model, shop.test.texts), weights(model)
     updated = update(model, data)
     assert predicted(model, shop.test.texts) == before
-    trees = [tree for member in members(model) for tree, _ in adapter_of(member).stands]
-    for old, new, tree in zip(first, weights(updated), trees, strict=True):
+    for old, new, tree in zip(first, weights(updated), model.trees, strict=True):
         touched = np.isin(tree.clusters, tree.clusters[data.Y.indices])
         np.testing.assert_array_equal(new[:, ~touched], old[:, ~touched])
         assert touched.all() == (tree.n_clusters == 1)
@@ -42,14 +40,14 @@ def test_labels_of_other_clusters_keep_their_weights(name, fitted, shop, tmp_pat
     assert predicted(load_model(tmp_path / "updated"), shop.test.texts) == predicted(updated, shop.test.texts)
 
 
-def test_weights_are_the_nearest_that_suit_the_documents(shop):
-    """min 1/2 |w - present|² + squared hinges, by a general-purpose optimiser."""
+def test_weights_are_the_nearest_that_fit_the_documents(shop):
+    """min 1/2 |w - present|² + squared hinges, by a general-purpose optimizer."""
     ranker = RankerConfig(tolerance=1e-4, max_sweeps=20_000, threshold=0.0, half_precision=False)
     config = LinearTreeConfig(index=IndexConfig(n_clusters=4), ranker=ranker, threads=1)
     model = LinearTree(config).fit(shop.train.texts, shop.train.Y, label_names=shop.old)
     data = few(shop, shop.old[:2], 6)
     updated = update(model, data)
-    (tree, level), (_, new) = adapter_of(model).stands[0], adapter_of(updated).stands[0]
+    (tree, level), (_, new) = model.growth().label_trees[0], updated.growth().label_trees[0]
     present, found = level_matrix(level, n_features(model)), level_matrix(new, n_features(model))
     X = np.hstack((model.tfidf_.transform(data.texts).toarray(), np.ones((len(data), 1)))).astype(np.float64)
     truth = data.Y.toarray()
@@ -67,7 +65,7 @@ def test_weights_are_the_nearest_that_suit_the_documents(shop):
         np.testing.assert_allclose(found[:, label], present[:, label] + A.T @ (y * dual.x), atol=1e-3)
 
 
-def test_a_label_that_was_added_goes_on_learning(fitted, shop):
+def test_an_added_label_learns_from_further_documents(fitted, shop):
     model = keep_documents(fitted("one-tree"), shop.train)
     name = shop.hidden[0]
     (one,) = shop.new(8, [name])
@@ -80,14 +78,14 @@ def test_a_label_that_was_added_goes_on_learning(fitted, shop):
     assert scores[1] > scores[0]
 
 
-def test_most_of_what_further_documents_teach_is_learnt():
+def test_an_update_has_most_of_the_accuracy_of_a_new_training():
     train, test = generate_shop(4000, 300).values()
     config = LinearTreeConfig(index=IndexConfig(n_clusters=16))
     some, rest = train.take(np.arange(1000)), train.take(np.arange(1000, len(train)))
     model = LinearTree(config).fit(some.texts, some.Y, label_names=some.labels)
-    anew = LinearTree(config).fit(train.texts, train.Y, label_names=train.labels)
+    retrained = LinearTree(config).fit(train.texts, train.Y, label_names=train.labels)
     before, after, best = (
-        precision_at_k(test.Y, one.predict(test.texts, top_k=5), k=5) for one in (model, update(model, rest), anew)
+        precision_at_k(test.Y, one.predict(test.texts, top_k=5), k=5) for one in (model, update(model, rest), retrained)
     )
     assert best > before + 2
     assert after > before + 0.5 * (best - before)

@@ -7,7 +7,7 @@ from labelwise import Ensemble, add_labels, explain, from_pretrained, keep_docum
 from labelwise.config import EnsembleConfig
 from tests.explanations.test_single_model import total
 from tests.incremental.conftest import KINDS
-from tests.incremental.test_grow import members, predicted
+from tests.incremental.test_grow import predicted
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -24,7 +24,7 @@ def test_new_labels_are_explained(name, fitted, shop):
 
 
 def test_labels_are_added_again_and_again(fitted, shop):
-    """In any order of coming and going the same labels have the same answers."""
+    """Labels have the same predictions, whatever the order in which labels were added and removed."""
     model = keep_documents(fitted("three-trees"), shop.train)
     grown = model
     for name in shop.hidden[:4]:
@@ -37,7 +37,7 @@ def test_labels_are_added_again_and_again(fitted, shop):
     np.testing.assert_allclose(first.toarray(), second.toarray(), atol=0.02)
 
 
-def test_models_that_have_grown_alike_make_an_ensemble(fitted, shop):
+def test_models_with_the_same_added_labels_make_an_ensemble(fitted, shop):
     new = shop.new(2)
     models = [add_labels(fitted(name), new, data=shop.train) for name in ("one-tree", "hybrid")]
     both = Ensemble.of(models, EnsembleConfig(rule="average", combine_on="scores", threads=1))
@@ -45,12 +45,12 @@ def test_models_that_have_grown_alike_make_an_ensemble(fitted, shop):
     assert both.predict(shop.test.texts[:3])[0]
 
 
-def test_an_ensemble_reads_each_text_once_still(fitted, shop):
+def test_members_of_a_grown_ensemble_share_their_tfidf(fitted, shop):
     grown = add_labels(fitted("ensemble"), shop.new(1), data=shop.train)
-    assert len({id(member.tfidf_) for member in members(grown)}) == 1
+    assert len({id(member.tfidf_) for member in grown.members}) == 1
 
 
-def test_documents_that_are_kept_go_to_the_hub_too(fitted, shop, tmp_path):
+def test_kept_documents_are_saved_for_the_hub(fitted, shop, tmp_path):
     grown = add_labels(keep_documents(fitted("one-tree"), shop.train), shop.new(1))
     grown.save_pretrained(tmp_path / "hub")
     back = from_pretrained(tmp_path / "hub")

@@ -11,7 +11,7 @@ import pytest
 from labelwise import generate_shop, load_model
 from labelwise.config import EnsembleConfig, LinearTreeConfig, ModelConfig
 from labelwise.config.presets import load_preset
-from labelwise.errors import StorageError
+from labelwise.errors import StorageError, UsageError
 from labelwise.models.base import Model
 from labelwise.models.registry import KINDS, model_class, new_model
 from tests.features.tiny import write_model
@@ -103,6 +103,22 @@ def test_a_model_with_changed_members_leaves_the_first_as_it_was(kind, fitted, s
     assert type(same) is type(model)
     texts = shop["test"].texts[:5]
     np.testing.assert_array_equal(same.predict(texts).matrix.toarray(), model.predict(texts).matrix.toarray())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_members_of_a_model_can_grow(kind, fitted):
+    model = fitted(kind)
+    for member in model.members:
+        adapter = member.growth()
+        assert adapter.model is member
+        for (tree, level), own_tree, own_level in zip(
+            adapter.label_trees, member.trees, member.label_levels, strict=True
+        ):
+            np.testing.assert_array_equal(tree.clusters, own_tree.clusters)
+            assert level is own_level
+    if model.members != (model,):
+        with pytest.raises(UsageError, match="cannot grow"):
+            model.growth()
 
 
 @pytest.mark.parametrize("kind", KINDS)

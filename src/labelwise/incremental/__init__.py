@@ -1,4 +1,4 @@
-"""Labels that come and go without training anew, and documents that come later."""
+"""Labels added to and removed from a trained model, and further documents for it, without training from scratch."""
 
 from labelwise.incremental.grow import add_labels, added_labels, keep_documents, remove_labels
 from labelwise.incremental.new_labels import NewLabel, read_new_labels

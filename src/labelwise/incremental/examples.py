@@ -1,4 +1,4 @@
-"""What is known of new labels, as documents: examples from a file and from a data set, and the labels' own texts."""
+"""The documents that represent new labels: their examples, from a file or a data set, and their texts."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ from labelwise.types import Csr, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Examples:
-    """Documents that speak for new labels: examples first, then the text of each label."""
+class LabelExamples:
+    """Documents that represent new labels: examples first, then the text of each label."""
 
     labels: list[NewLabel]
     documents: Any
-    """Texts, or rows of features where the model reads those; labels then have no texts."""
+    """Texts, or rows of features for a model that reads features; labels then have no texts."""
     n_examples: int
     Y: Csr
-    """(n_docs, n_new) whose examples and texts they are."""
+    """(n_docs, n_new) the new label of each example and text."""
     Y_old: Csr
-    """(n_docs, n_labels) labels of the model that they are known to have."""
+    """(n_docs, n_labels) labels of the model that the documents are known to have."""
     owners: Csr
-    """(n_docs, n_new) those that decide where a label belongs: its examples, its text only where there are none."""
+    """(n_docs, n_new) the documents that decide a label's cluster: its examples, or its text if there are none."""
     counts: Ints
-    """(n_new,) examples of each label."""
+    """(n_new,) number of examples of each label."""
     texts: Ints
     """(n_new,) the row of each label's text; empty for a model that reads features."""
     in_data: npt.NDArray[np.bool_]
     """(n_data,) documents of the data set that are examples."""
     annotated: npt.NDArray[np.bool_]
-    """(n_new,) labels that documents of the data set have: its others are then known not to have them."""
+    """(n_new,) whether a document of the data set has the label: the other documents then do not have it."""
 
     def clusters(self, old: npt.NDArray[np.int32], new: npt.NDArray[np.int32], n_clusters: int) -> Csr:
-        """(n_docs, n_clusters) the clusters of their labels, old and new."""
+        """(n_docs, n_clusters) the clusters of the documents' labels, given the clusters of old and new labels."""
         Y = Csr(sp.hstack((self.Y_old, self.Y), format="csr"))
         return teacher_forcing(Y, np.concatenate((old, new)), n_clusters)
 
     @classmethod
     def of(cls, model: Model, labels: list[NewLabel], data: Dataset | None) -> Self:
-        """Gather them.
+        """The documents that represent new labels.
 
         Parameters
         ----------
-        data : documents over the model's labels, the new ones and perhaps others
+        data : documents over the model's labels, the new labels and possibly others
         """
         n_old, n_new = len(model.labels_), len(labels)
         reads_texts = model.reads_texts

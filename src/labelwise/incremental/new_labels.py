@@ -1,4 +1,4 @@
-"""Labels to add: a name, perhaps a text, perhaps examples; from Python or from a file of JSON lines."""
+"""Labels to add, each with a name and optionally a text and examples: from Python or from a file of JSON lines."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ KEYS = ("label", "text", "examples")
 
 @dataclass(frozen=True)
 class NewLabel:
-    """A label that a model is to learn.
+    """A label to add to a model.
 
-    >>> NewLabel("cycling", text="bicycles and those who ride them", examples=("a bell for the handlebar",))
+    >>> NewLabel("cycling", text="bicycles and their riders", examples=("a bell for the handlebar",))
     """
 
     label: str
     """Its name."""
     text: str | None = None
-    """What it means; its name if not given."""
+    """Its meaning in words; its name if not given."""
     examples: Sequence[str] = ()
-    """Texts of documents that have it."""
+    """Texts of documents that have the label."""
 
 
 def read_new_labels(path: Path | str) -> list[NewLabel]:
-    """Labels from a file with a JSON object on each line: label, and where there are some text and examples."""
+    """Labels from a file with a JSON object on each line: label, and optionally text and examples."""
     path = Path(path)
     found: list[NewLabel] = []
     lines: dict[str, int] = {}
@@ -52,19 +52,19 @@ def read_new_labels(path: Path | str) -> list[NewLabel]:
             raise DataError(str(err), path=path, line=number) from err
         if new.label in lines:
             raise DataError(
-                f"the label {new.label!r} stands on line {lines[new.label]} already; put its examples together",
+                f"the label {new.label!r} is on line {lines[new.label]} already; give all its examples on one line",
                 path=path,
                 line=number,
             )
         lines[new.label] = number
         found.append(new)
     if not found:
-        raise DataError('there are no labels in it; give lines such as {"label": "cycling"}', path=path)
+        raise DataError('the file has no labels; give lines such as {"label": "cycling"}', path=path)
     return found
 
 
 def new_labels(given: Iterable[Any], known: Sequence[str]) -> list[NewLabel]:
-    """What was given in Python, checked; names and objects as in the file will do too."""
+    """The labels that a caller gives, checked: names, dictionaries as in a file, or `NewLabel` objects."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise UsageError("give a list of labels: names, NewLabel objects, or dictionaries such as those of a file")
     found = [_checked({"label": one} if isinstance(one, str) else one) for one in given]
@@ -84,7 +84,7 @@ def _checked(values: Any) -> NewLabel:
     if isinstance(values, NewLabel):
         values = {"label": values.label, "text": values.text, "examples": values.examples}
     if not isinstance(values, dict):
-        raise DataError(f"this is {type(values).__name__}, not an object; give {{…}} with a label and what it is like")
+        raise DataError(f"this is {type(values).__name__}, not an object; give {{…}} with label, text and examples")
     unknown = sorted(set(values) - set(KEYS))
     if unknown:
         raise DataError(f"there is no field {unknown[0]!r} of a label; there are: {', '.join(KEYS)}")

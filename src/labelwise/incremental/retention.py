@@ -1,4 +1,4 @@
-"""Which documents stand for a cluster, and how a model keeps them."""
+"""The documents that a model keeps: some documents of each cluster."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ import numpy as np
 from labelwise.config import IncrementalConfig
 from labelwise.data import Dataset
 from labelwise.errors import DataError, UsageError
-from labelwise.incremental.adapters import Clusters, GrowAdapter
 from labelwise.models.exemplars import Exemplars
-from labelwise.models.prediction_cache import PredictionCache
+from labelwise.models.growth import Clusters, GrowthAdapter
 from labelwise.rank.negatives import teacher_forcing
 from labelwise.types import Csr, Ints, OnEvent
 
 
-def remember(
-    kind: GrowAdapter,
+def exemplars_of(
+    adapter: GrowthAdapter,
     data: Dataset,
     config: IncrementalConfig,
     *,
@@ -25,37 +24,37 @@ def remember(
     most: int | None = None,
     on_event: OnEvent | None = None,
 ) -> Exemplars:
-    """Some documents of each cluster, as the model sees them.
+    """Some documents of each cluster, as features.
 
     Parameters
     ----------
-    data : documents over the model's labels, perhaps with others behind them
-    clusters : for each tree, those that documents are wanted of; all if not given
-    most : documents of a cluster; `per_cluster` if not given
+    data : documents over the model's labels, which may have further labels after those
+    clusters : for each tree, the clusters to take documents of; all clusters if not given
+    most : largest number of documents of a cluster; `per_cluster` if not given
     """
     if config.per_cluster < 1:
         raise UsageError(f"per_cluster is {config.per_cluster}; it must be at least 1")
-    n_labels = kind.stands[0][0].n_labels
+    model, n_labels = adapter.model, adapter.label_trees[0][0].n_labels
     Y = Csr(data.Y[:, :n_labels])
     if not Y.nnz:
-        raise DataError("none of these documents has a label of the model; give some that it was trained on")
-    rows = _choose(kind, Y, most or config.per_cluster, config.seed, clusters)
+        raise DataError("none of these documents has a label of the model; give training documents of the model")
+    rows = _chosen_rows(adapter, Y, most or config.per_cluster, config.seed, clusters)
     chosen = data.take(rows)
-    seen = kind.read(PredictionCache(kind.model.inputs(chosen), threads=kind.threads, on_event=on_event))
+    docs = adapter.encoded_docs(model.reading(model.inputs(chosen), on_event=on_event))
     own = Csr(Y[rows])
-    return Exemplars.of(seen.X, seen.E, own, kind.near(seen, own))
+    return Exemplars.of(docs.X, docs.E, own, adapter.training_clusters(docs, own))
 
 
-def _choose(kind: GrowAdapter, Y: Csr, most: int, seed: int, clusters: Sequence[Clusters] | None) -> Ints:
-    """Rows of documents, ascending; a document serves all clusters, and all trees, that it has labels in."""
+def _chosen_rows(adapter: GrowthAdapter, Y: Csr, most: int, seed: int, clusters: Sequence[Clusters] | None) -> Ints:
+    """Rows of documents, ascending; a document counts for all clusters, in all trees, that it has labels in."""
     chosen = np.zeros(Y.shape[0], np.bool_)
-    for number, (tree, _) in enumerate(kind.stands):
+    for number, (tree, _) in enumerate(adapter.label_trees):
         documents = teacher_forcing(Y, tree.clusters, tree.n_clusters).tocsc()
         for cluster in range(tree.n_clusters) if clusters is None else np.unique(clusters[number]):
             there = documents.indices[documents.indptr[cluster] : documents.indptr[cluster + 1]]
             rest = there[~chosen[there]]
             wanted = most - (len(there) - len(rest))
-            if wanted > 0:  # the seed is the cluster's own
+            if wanted > 0:  # each cluster has its own seed
                 random = np.random.default_rng((seed, number, int(cluster)))
                 chosen[random.permutation(rest)[:wanted]] = True
     return np.flatnonzero(chosen)

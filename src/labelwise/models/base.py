@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from labelwise.features.encoder_folder import TextEncoder
     from labelwise.index import Tree
     from labelwise.match.heads import History
+    from labelwise.models.growth import GrowthAdapter
     from labelwise.rank.sparse_weights import LevelWeights
 
 
@@ -119,6 +120,10 @@ class Model(ABC):
     @abstractmethod
     def bounded_scores(self) -> bool:
         """Whether scores lie between 0 and 1 before they are calibrated."""
+
+    def growth(self) -> GrowthAdapter:
+        """What `labelwise.incremental` needs to add and remove labels; members grow one by one (`map_members`)."""
+        raise UsageError(f"a {type(self).__name__} cannot grow; train a new model with all labels")
 
     def describe(self) -> str:
         """What tells the model from others, in a few words."""

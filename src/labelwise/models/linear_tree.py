@@ -17,6 +17,7 @@ from labelwise.models.base import Model, check_fitted
 from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.models.card import render_card
 from labelwise.models.fitted_tree import labels_per_tree
+from labelwise.models.growth import LinearTreeGrowth
 from labelwise.models.pipeline import Pipeline
 from labelwise.models.prediction_cache import PredictionCache
 from labelwise.models.stages import StageCache
@@ -133,6 +134,11 @@ class LinearTree(Model):
     def bounded_scores(self) -> bool:
         """Whether scores lie between 0 and 1: all do but those of the labels' models alone."""
         return TRANSFORMS[self.config.score_transform].bounded
+
+    def growth(self) -> LinearTreeGrowth:
+        """What `labelwise.incremental` needs to add and remove labels."""
+        check_fitted(self, "trees_")
+        return LinearTreeGrowth(self)
 
     def inputs(self, dataset: Dataset) -> list[str] | Csr:
         """What the model reads of a data set: the texts, or the features if it was fitted on those."""

@@ -18,6 +18,7 @@ from labelwise.match.base import Matcher, load_matcher
 from labelwise.models.base import Model, check_fitted
 from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.models.card import render_card
+from labelwise.models.growth import XTransformerGrowth
 from labelwise.models.pipeline import Pipeline
 from labelwise.models.prediction_cache import PredictionCache
 from labelwise.models.stages import StageCache
@@ -155,6 +156,11 @@ class XTransformer(Model):
     def bounded_scores(self) -> bool:
         """Whether scores lie between 0 and 1: all do but those of the labels' models alone."""
         return TRANSFORMS[self.ranker_.score_transform].bounded
+
+    def growth(self) -> XTransformerGrowth:
+        """What `labelwise.incremental` needs to add and remove labels."""
+        check_fitted(self, "ranker_")
+        return XTransformerGrowth(self)
 
     def inputs(self, dataset: Dataset) -> list[str]:
         """What the model reads of a data set: its texts."""

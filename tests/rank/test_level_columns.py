@@ -1,4 +1,4 @@
-"""Children into and out of a level, against dense matrices."""
+"""Children added to and removed from a level, against dense matrices."""
 
 from dataclasses import replace
 
@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from labelwise.incremental.columns import with_children, without_children
+from labelwise.rank.level_columns import with_children, without_children
 from tests.rank.test_sparse_weights import WEIGHTS, levels, prune
 from tests.reference.weights import block_matrix, level_matrix
 
 
 @given(levels(), st.booleans(), st.data())
-def test_children_come_and_go(made, packed, data):
+def test_children_are_added_and_removed(made, packed, data):
     level, wanted = made
     if packed:  # as an exported model is
         level = replace(level, dense=level.dense.astype(np.float16))

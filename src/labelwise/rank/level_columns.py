@@ -1,4 +1,4 @@
-"""Columns into and out of the weights of a level: the models of labels that come and go."""
+"""A level's weights with children added, removed or replaced: the models of labels that come and go."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ import numpy.typing as npt
 from labelwise.rank.sparse_weights import LevelWeights, PrunedBlock
 
 Blocks: TypeAlias = Mapping[int, tuple[PrunedBlock, npt.NDArray[np.int32]]]
-"""Of some parents, the weights of their children and which children these are."""
+"""For some parents, the weights of their children, and the numbers of these children."""
 
 
 def with_children(level: LevelWeights, added: Blocks) -> LevelWeights:
-    """The level with further children of some parents, behind those that are there, whose weights stay as they are."""
+    """The level with further children of some parents, after the existing ones, whose weights stay as they are."""
     whole = {}
     for parent, (block, ids) in added.items():
         both = np.concatenate((level.child_ids[level.children(parent)], ids))
-        whole[parent] = (PrunedBlock.beside([level.block(parent), _like(block, level)]), both)
+        whole[parent] = (PrunedBlock.beside([level.block(parent), _in_precision_of(level, block)]), both)
     return with_blocks(level, whole)
 
 
-def without_children(level: LevelWeights, gone: npt.NDArray[np.bool_]) -> LevelWeights:
-    """The level without some children; the others are numbered anew, in the same order.
+def without_children(level: LevelWeights, removed: npt.NDArray[np.bool_]) -> LevelWeights:
+    """The level without some children; the others are renumbered in the same order.
 
     Parameters
     ----------
-    gone : (n_children,) by their numbers
+    removed : (n_children,) by the numbers of the children
     """
-    number = np.cumsum(~gone).astype(np.int32) - 1
+    number = np.cumsum(~removed).astype(np.int32) - 1
     changed = {}
     for parent in range(level.n_parents):
         ids, block = level.child_ids[level.children(parent)], level.block(parent)
-        stay = ~gone[ids]
+        stay = ~removed[ids]
         changed[parent] = (block if stay.all() else block.columns(stay), number[ids[stay]])
     return with_blocks(level, changed)
 
@@ -45,7 +45,7 @@ def with_blocks(level: LevelWeights, changed: Blocks) -> LevelWeights:
     blocks, ids = [], []
     for parent in range(level.n_parents):
         if parent in changed:
-            block, own = _like(changed[parent][0], level), changed[parent][1]
+            block, own = _in_precision_of(level, changed[parent][0]), changed[parent][1]
         else:
             block, own = level.block(parent), level.child_ids[level.children(parent)]
         blocks.append(block)
@@ -54,7 +54,7 @@ def with_blocks(level: LevelWeights, changed: Blocks) -> LevelWeights:
     return LevelWeights.join(blocks, indptr, np.concatenate(ids))
 
 
-def _like(block: PrunedBlock, level: LevelWeights) -> PrunedBlock:
-    """The block in the precision of the level, which keeps its own."""
+def _in_precision_of(level: LevelWeights, block: PrunedBlock) -> PrunedBlock:
+    """The block in the floating-point types of the level."""
     dense: Any = block.dense.astype(level.dense.dtype, copy=False)
     return replace(block, entry_value=block.entry_value.astype(level.entry_value.dtype, copy=False), dense=dense)
