@@ -80,7 +80,7 @@ def plain_model(tmp_path_factory):
     """A model that is not calibrated."""
     train = generate_shop(1000, 500)["train"]
     folder = tmp_path_factory.mktemp("plain") / "plain"
-    LinearTree().fit(train.texts, train.Y, label_names=train.labels).save(folder)
+    LinearTree(calibrate=False).fit_dataset(train).save(folder)
     return folder
 
 

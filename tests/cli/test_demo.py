@@ -21,12 +21,13 @@ def test_demo_twice_and_its_runs(labelwise, encoder, tmp_path):
     listing = labelwise("runs", tmp_path / "demo" / "run")
     assert "tfidf" in listing.out
     stages = json.loads(labelwise("runs", tmp_path / "demo" / "run", "--json").out)["stages"]
-    names = ["tfidf", *["tree"] * 3, *["tokens", "embeddings"] * 2, "index", "matcher", "ranker"]
+    names = ["tfidf", *["tree", "levels"] * 3]
+    names += ["tokens", "embeddings", "validation-tokens", "validation-embeddings", "tree", "matcher", "ranker"]
     assert sorted(stage["name"] for stage in stages) == sorted(names)
     assert {stage["n_runs"] for stage in stages if stage["name"] == "tfidf"} == {4}  # the two models share it
     assert "removed tfidf-" not in labelwise("runs", tmp_path / "demo" / "run", "--prune", "--keep", 4).err
     result = labelwise("runs", tmp_path / "demo" / "run", "--prune", "--keep", 0)
-    assert result.out.startswith("11 results")
+    assert result.out.startswith("14 results")
     assert "removed tfidf-" in result.err
 
 

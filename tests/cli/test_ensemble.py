@@ -123,7 +123,7 @@ def test_a_dry_run_tells_the_members(labelwise, shop, options, tmp_path):
         (("--preset", "hybrid,nothing"), "there is no preset 'nothing'"),
         (
             ("--preset", "hybrid", "--encoder", "minilm,gte-small"),
-            "by its name where LABELWISE_ENCODERS names the folder",
+            "by its name if LABELWISE_ENCODERS lists the folder that contains it",
         ),
     ],
 )

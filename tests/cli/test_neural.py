@@ -52,10 +52,10 @@ def test_train(labelwise, shop, settings, tmp_path):
     model = load_model(tmp_path / "model")
     assert isinstance(model, XTransformer)
     config = model.config
-    assert (config.beam, config.seed, config.hold_out, config.ranker.cost) == (3, 5, 0.1, 0.5)
+    assert (config.beam, config.seed, config.holdout.share, config.ranker.cost) == (3, 5, 0.1, 0.5)
     card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     assert "| preset | short.toml |" in card
-    assert "a share of the training documents, set aside" in card
+    assert "a share of the training documents, held out" in card
 
 
 def test_train_with_a_validation_split(labelwise, shop, encoder, tmp_path):
@@ -80,7 +80,7 @@ def test_train_with_a_validation_split(labelwise, shop, encoder, tmp_path):
 def test_too_few_documents_to_calibrate(labelwise, data, settings, tmp_path):
     result = labelwise("train", data, tmp_path / "model", "--preset", settings, "--hold-out", 0.2)
     assert result.code == 0
-    assert "too few held-out documents to calibrate on" in result.err
+    assert "predictions are scores, not probabilities: only" in result.err
 
 
 def test_epochs_stand_in_for_a_presets_steps(labelwise, shop, settings, tmp_path):
@@ -126,7 +126,6 @@ def test_features_are_not_enough(labelwise, shop_features, neural_model, setting
             "--epochs is an option of X-Transformer, but the preset parabel is of",
         ),
         (("--encoder", "minilm"), "--encoder is an option of X-Transformer, but the preset default is of linear trees"),
-        (("--hold-out", 0.1), "--hold-out is an option of X-Transformer"),
         (("--preset", "hybrid", "--tune"), "--tune is an option of linear trees, but the preset hybrid is of X-Trans"),
         (("--preset", "x-transformer", "--n-trees", 2), "--n-trees is an option of linear trees"),
         (("--preset", "hybrid", "--epochs", 2), "hybrid does not fine-tune"),
@@ -184,7 +183,7 @@ def test_other_processes_are_silent(labelwise, shop, tmp_path, monkeypatch):
     for options in (("--no-calibrate",), ("--cost", "-1"), ("--dry-run",), ("--epochs", "2")):
         result = labelwise("train", shop, tmp_path / "model", *options)
         assert (result.out, result.err) == ("", "")
-        assert result.code == (2 if "--epochs" in options else 0)
+        assert result.code == (2 if "--epochs" in options or "--cost" in options else 0)
     assert not (tmp_path / "model").exists()
 
 

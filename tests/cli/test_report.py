@@ -66,7 +66,7 @@ def test_a_fine_tuned_model_has_curves(typed, shop, encoder, tmp_path):
     page = read(run / "report.html")
     labels = [attributes["aria-label"] for attributes, _ in page.all("svg", role="img")]
     assert {"loss by step", "recall, % by step", "learning rate by step"} <= set(labels)
-    for name in ("tfidf", "tokens", "embeddings", "index", "matcher"):
+    for name in ("tfidf", "tokens", "embeddings", "tree", "matcher"):
         assert name in page.text("time")
     assert [node["p"] for node in page.tree()] == [-1] + [0] * 8  # flat
 

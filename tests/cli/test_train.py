@@ -29,17 +29,18 @@ def with_validation(shop, tmp_path):
 def test_train_without_a_validation_split(labelwise, shop, tmp_path):
     result = labelwise("train", shop, tmp_path / "model", "--preset", "parabel", "--n-trees", 2, "--threads", 1)
     assert result.code == 0
-    assert "training without 90 documents first" in result.err
-    assert "training on all 900 documents" in result.err
-    assert "500 in 4 clusters, in each of 2 trees" in result.out
+    remark = "50 of 900 documents are held out to choose and calibrate; the linear models then learn from them too"
+    assert remark in result.err
+    assert "500 in 4 clusters" in result.out
+    assert "2, averaged" in result.out
     assert re.search(r"P@1 \d\d\.\d\d  P@3 .* nDCG@5", result.out)
-    assert "90 documents: a tenth of the data, held out" in result.out
+    assert "50 documents: 5.56 % of the data, held out" in result.out
     model = LinearTree.load(tmp_path / "model")
     assert model.config == load_preset("parabel", n_trees=2)
-    assert model.calibrator_.n_docs == 90
+    assert model.calibrator_.n_docs == 50
     assert model.report_.documents == 900
     card = (tmp_path / "model" / "README.md").read_text()
-    assert "Measured on 90 documents, a tenth of the training documents, set aside" in card
+    assert "Measured on 50 documents, a share of the training documents, held out" in card
     assert "| preset | parabel |" in card
 
 
@@ -67,7 +68,10 @@ def test_train_on_the_validation_split_too(labelwise, with_validation, shop, tmp
     n_docs = len(load_dataset(with_validation)) + len(load_dataset(with_validation, "validation"))
     assert model.report_.documents == n_docs == len(load_dataset(shop))
     assert (model.calibrator_ is not None) == calibrate
-    assert "the validation split, before the model learnt from it too" in (tmp_path / "model" / "README.md").read_text()
+    assert (
+        "the validation split, before linear models learnt from it too"
+        in (tmp_path / "model" / "README.md").read_text()
+    )
 
     refused = labelwise("train", shop, tmp_path / "none", "--learn-validation")
     assert refused.code != 0
@@ -87,11 +91,11 @@ def test_the_opening_counts(labelwise, shop, tmp_path):
 
 
 def test_train_without_calibration(labelwise, shop, with_validation, tmp_path):
-    result = labelwise("train", shop, tmp_path / "a", "--no-calibrate", "--negatives", "both")
+    result = labelwise("train", shop, tmp_path / "a", "--no-calibrate", "--negatives", "tfn+man")
     assert result.code == 0
     assert "scores, not calibrated" in result.out
     assert "P@1" not in result.out
-    assert LinearTree.load(tmp_path / "a").config.ranker.negatives == "both"
+    assert LinearTree.load(tmp_path / "a").config.ranker.negatives == "tfn+man"
     result = labelwise("train", with_validation, tmp_path / "b", "--no-calibrate")
     assert "scores, not calibrated" in result.out
     assert "P@1" in result.out
@@ -101,13 +105,13 @@ def test_train_without_calibration(labelwise, shop, with_validation, tmp_path):
 def test_too_few_documents_to_calibrate(labelwise, data, tmp_path):
     result = labelwise("train", data, tmp_path / "model")
     assert result.code == 0
-    assert "a tenth of 8 documents is too few to calibrate on" in result.err
+    assert "of 8 documents too few can be held out for a calibration" in result.err
     assert "scores, not calibrated" in result.out
     assert LinearTree.load(tmp_path / "model").labels_ == ["animal", "cat", "dog", "plant"]
     (data / "validation.jsonl").write_text((data / "test.jsonl").read_text())
     result = labelwise("train", data, tmp_path / "model", "--overwrite")
     assert result.code == 0
-    assert "the model gives scores, no probabilities: only 2 documents" in result.err
+    assert "predictions are scores, not probabilities: only 2 documents" in result.err
     result = labelwise("train", data, tmp_path / "model", "--overwrite", "--tune")
     assert result.code == 1
     assert "there are 2 documents to tune on, and at least 50 are needed" in result.err
@@ -138,11 +142,10 @@ def test_tune_and_its_run_directory(labelwise, with_validation, tmp_path):
     for setting in ("cost", "max_leaf", "threshold"):
         assert re.search(rf"^{setting} (stays|\S+ instead of)", result.out, re.MULTILINE)
     assert "they also chose the settings" in result.out
-    assert "tree: found in the run directory" in result.err  # the final model is the best trial
     assert "the best of 8 trials" in (tmp_path / "model" / "README.md").read_text()
     before = (tmp_path / "model" / "tree-0" / "ranker" / "arrays.safetensors").read_bytes()
     again = labelwise(*arguments)
-    assert again.err.count("tree: found in the run directory") == 9
+    assert again.err.count("levels: found in the run directory") == 9  # eight trials and the final model
     assert (tmp_path / "model" / "tree-0" / "ranker" / "arrays.safetensors").read_bytes() == before
 
 
@@ -176,7 +179,10 @@ def test_what_is_refused_before_anything_is_read(labelwise, data, model, tmp_pat
 
 def test_settings_that_make_no_sense(labelwise, data, tmp_path):
     result = labelwise("train", data, tmp_path / "model", "--cost", -1)
-    assert (result.code, result.err.splitlines()[-1]) == (2, "labelwise: cost is -1.0; it must be above 0")
+    assert (result.code, result.err.splitlines()[-1]) == (
+        2,
+        "labelwise: the settings given: cost is -1.0; it must be a number above 0",
+    )
     assert labelwise("train", data, tmp_path / "model", "--negatives", "none").code == 2
     result = labelwise("train", tmp_path / "nothing", tmp_path / "model")
     assert (result.code, "there is no such file or folder" in result.err) == (1, True)

@@ -13,18 +13,18 @@ from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
-from labelwise.cli.train_members import LINEAR_ONLY, NEURAL_ONLY, asked_for, ensemble_of, plan
-from labelwise.config import LinearTreeConfig, Negatives, Rule, XTransformerConfig
+from labelwise.cli.train_members import SETTINGS, asked_for, ensemble_of, plan
+from labelwise.config import Negatives, Rule
+from labelwise.config.flat import flat_names
 from labelwise.config.presets import Config, changed
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset
 from labelwise.data.detect import open_source
 from labelwise.engine.allocator import limit_heap_growth
 from labelwise.errors import DataError, LabelwiseError, StorageError, UsageError
+from labelwise.models.registry import KINDS
 from labelwise.storage import read_description
 
 AS_PRESET = "(default: as the preset says)"
-KINDS = ("linear-tree", "x-transformer", "ensemble")
-"""What may be overwritten."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,14 +119,14 @@ class Train(Command):
         """Check, read, choose, train, tell."""
         members = asked_for(self)
         self._check_destination()
-        for name in {config.encoder.name for _, config in members if isinstance(config, XTransformerConfig)}:
+        for name in {encoder.name for _, config in members for encoder in config.encoders()}:
             self._check_encoder(name)
         train, validation = self._read(show)
         if not members:
             members = [self._choose(train, show)]
         elif self.dry_run:
             self._plan(members, train, show)
-        neural = [name for name, config in members if isinstance(config, XTransformerConfig)]
+        neural = [name for name, config in members if config.encoders()]
         if neural and train.texts is None:
             raise DataError(
                 f"{neural[0]} reads texts, and these data have only features; use a linear preset, such as default",
@@ -150,45 +150,26 @@ class Train(Command):
 
     def with_options(self, config: Config, preset: str) -> Config:
         """The preset's settings with those of the command line on top."""
-        linear = isinstance(config, LinearTreeConfig)
-        for name in NEURAL_ONLY if linear else LINEAR_ONLY:
-            if getattr(self, name) not in (None, False):
-                own, other = ("X-Transformer", "linear trees") if linear else ("linear trees", "X-Transformer")
-                option = name.replace("_", "-")
-                raise UsageError(
-                    f"--{option} is an option of {own}, but the preset {preset} is of {other}; leave it out, or choose "
-                    "another preset"
-                )
-        options: dict[str, Any] = {
-            "tfidf": {"opening": self.opening},
-            "ranker": {"cost": self.cost, "negatives": self.negatives},
-            "beam": self.beam,
-            "seed": self.seed,
-            "threads": self.threads,
-            "hold_out": self.hold_out,
-            "learn_validation": self.learn_validation or None,
-            "calibrate": None if self.calibrate else False,
-        }
-        if isinstance(config, LinearTreeConfig):
-            options |= {"matcher": {"cost": self.cost}, "n_trees": self.n_trees}
-            return changed(config, options, "the settings given")
-        if self.epochs is not None:
-            if not config.fine_tune:
-                raise UsageError(
-                    f"--epochs: the preset {preset} does not fine-tune; leave it out, or use x-transformer"
-                )
-            config = replace(config, matcher=replace(config.matcher, steps=None))
-        if self.learn_labels and not config.fine_tune:
+        linear, known = not config.encoders(), flat_names(type(config))
+        options: dict[str, Any] = {name: getattr(self, name) for name in SETTINGS}
+        options |= {"learn_labels": self.learn_labels or None, "learn_validation": self.learn_validation or None}
+        options["calibrate"] = None if self.calibrate else False
+        given = {name: value for name, value in options.items() if value is not None}
+        refused = [name for name in given if name not in known] + (["tune"] if self.tune and not linear else [])
+        if refused:
+            own, other = ("X-Transformer", "linear trees") if linear else ("linear trees", "X-Transformer")
             raise UsageError(
-                f"--learn-labels: the preset {preset} does not fine-tune; leave it out, or use x-transformer"
+                f"--{refused[0].replace('_', '-')} is an option of {own}, but the preset {preset} is of {other}; "
+                "leave it out, or choose another preset"
             )
-        options |= {
-            "linear": {"cost": self.cost},
-            "encoder": {"name": self.encoder, "max_length": self.max_length},
-            "label_embedding": self.label_embedding,
-            "matcher": {"epochs": self.epochs, "device": self.device, "learn_labels": self.learn_labels or None},
-        }
-        return changed(config, options, "the settings given")
+        if not linear and config.fine_tuning() is None:
+            for name in ("epochs", "learn_labels"):
+                if name in given:
+                    raise UsageError(
+                        f"--{name.replace('_', '-')}: the preset {preset} does not fine-tune; leave it out, or use "
+                        "x-transformer"
+                    )
+        return changed(config, given, "the settings given")
 
     def _choose(self, train: Dataset, show: Show) -> tuple[str, Config]:
         """Settings for these data on this machine, told before the work begins."""

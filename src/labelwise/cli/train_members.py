@@ -8,7 +8,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from labelwise.config import EnsembleConfig, HoldoutConfig, LinearTreeConfig, XTransformerConfig
+from labelwise.config import EnsembleConfig, HoldoutConfig, XTransformerConfig
+from labelwise.config.flat import flat_names
 from labelwise.config.presets import AUTO, Config, load_preset
 from labelwise.errors import UsageError
 
@@ -16,9 +17,25 @@ if TYPE_CHECKING:
     from labelwise.cli.train import Train
     from labelwise.tuning import Machine, Sizes
 
-LINEAR_ONLY = ("n_trees", "tune")
-NEURAL_ONLY = ("encoder", "max_length", "label_embedding", "epochs", "learn_labels", "device")
-"""Options that only one kind of model has."""
+SETTINGS = (
+    "encoder",
+    "max_length",
+    "label_embedding",
+    "epochs",
+    "learn_labels",
+    "device",
+    "hold_out",
+    "learn_validation",
+    "calibrate",
+    "opening",
+    "cost",
+    "negatives",
+    "n_trees",
+    "beam",
+    "seed",
+    "threads",
+)
+"""Options that are settings of the model, by their flat names (see `labelwise.config.flat`)."""
 ENSEMBLE_ONLY = ("rule", "prune", "own_encoders")
 
 
@@ -37,10 +54,10 @@ def asked_for(command: Train) -> list[tuple[str, Config]]:
     mixed = len({type(config) for _, config in loaded}) > 1
     members = []
     for name, config in loaded:
-        linear = isinstance(config, LinearTreeConfig)
-        one = command
+        linear, one = not config.encoders(), command
         if mixed:  # each kind takes the options that it knows
-            one = replace(command, **dict.fromkeys(NEURAL_ONLY) if linear else {"n_trees": None, "tune": False})
+            others: dict[str, Any] = dict.fromkeys(set(SETTINGS) - set(flat_names(type(config))))
+            one = replace(command, **others, tune=False)
         choices = product(*lists.values()) if not linear or not mixed else [(None, None)]
         for encoder, embedding in choices:
             chosen = replace(one, encoder=encoder, label_embedding=embedding)
