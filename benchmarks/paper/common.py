@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 from encoders import EncoderChoice
-from output import machine, partial_file, say, tell
+from output import machine, partial_file, print_event, say
 from settings import add_settings, neural_settings
 
 from labelwise.comparison.contest import EvalSettings, find_outcome
@@ -115,7 +115,7 @@ class Row:
         return values
 
 
-class Bench(ExitStack):
+class Experiment(ExitStack):
     """Data, run directory and evaluation of one script; a context manager."""
 
     def __init__(
@@ -126,9 +126,9 @@ class Bench(ExitStack):
         self._done: list[dict[str, Any]] = []
         self.rules = EvalSettings(ks=ks, bootstrap=options.bootstrap)
         self.path = Path(options.data if data is None else data)
-        self.splits = Splits.read(self.path, options=read_options(), max_docs=options.most, on_event=tell)
+        self.splits = Splits.read(self.path, options=read_options(), max_docs=options.most, on_event=print_event)
         place = options.run_dir or Path(self.enter_context(TemporaryDirectory()))
-        self.run = self.enter_context(RunDirectory(place, purpose=Path(sys.argv[0]).stem, on_event=tell))
+        self.run = self.enter_context(RunDirectory(place, purpose=Path(sys.argv[0]).stem, on_event=print_event))
 
     def metrics(self, *names: str) -> list[str]:
         """Names of metrics with cut-offs: P@1, P@3, P@5, R@1, … for P and R."""
@@ -163,7 +163,7 @@ class Bench(ExitStack):
             splits = replace(splits, train=splits.train.followed_by(splits.validation))
 
         def compute(folder: Path) -> None:
-            options: dict[str, Any] = {"top_k": TOP_K, "run_dir": self.run.path, "on_event": tell}
+            options: dict[str, Any] = {"top_k": TOP_K, "run_dir": self.run.path, "on_event": print_event}
             measure_system(system, splits, folder, keep_model=keep_model, weigh=False, **options)
 
         say(f"{system.name} …")
@@ -183,7 +183,7 @@ class Bench(ExitStack):
         everything = {**inputs, "row": name, "learnt": self.splits.learnt, "judged": self.splits.judged, "top_k": TOP_K}
         return self._found(name, partial(find_outcome, self.run, self.splits, everything, write), columns)[0]
 
-    def judged(self, name: str, predictions: Predictions, costs: Costs | None = None, **columns: str) -> Row:
+    def evaluated(self, name: str, predictions: Predictions, costs: Costs | None = None, **columns: str) -> Row:
         """A row with the evaluation of given predictions."""
         evaluation = self.rules.judge(self.splits, predictions)
         row = Row(name, columns, evaluation, costs, predictions)
@@ -200,7 +200,7 @@ class Bench(ExitStack):
             reason = str(error).strip().partition("\n")[0]
             say(f"{name} failed: {reason}")
             return Row(name, columns, note=f"failed: {reason}"), None
-        return self.judged(name, outcome.predictions, outcome.costs, **columns), outcome
+        return self.evaluated(name, outcome.predictions, outcome.costs, **columns), outcome
 
     def test(self, first: Row, second: Row) -> Comparison | None:
         """First minus second on the same documents; None if one of them was not run."""
@@ -226,7 +226,7 @@ class Bench(ExitStack):
         }
 
 
-def combine_rows(bench: Bench, name: str, rows: Sequence[Row], rule: str, **columns: str) -> Row:
+def combine_rows(experiment: Experiment, name: str, rows: Sequence[Row], rule: str, **columns: str) -> Row:
     """An ensemble of several rows: their rankings are combined by a rule, with equal weights."""
     from labelwise.models.ensemble.rules import combine
 
@@ -234,11 +234,11 @@ def combine_rows(bench: Bench, name: str, rows: Sequence[Row], rule: str, **colu
     if not rows or any(found is None for found in lists):
         missing = ", ".join(row.name for row in rows if row.predictions is None)
         return Row(name, columns, note=f"not run: it needs {missing or 'members'}")
-    labels = bench.splits.test.labels
+    labels = experiment.splits.test.labels
     matrices = [found.matrix[:, : len(labels)] for found in lists if found is not None]
     matrix = combine(matrices, rule, weights=np.ones(len(matrices)), depth=TOP_K, over="probabilities", top_k=TOP_K)
     costs = [row.costs for row in rows if row.costs is not None]
-    return bench.judged(name, Predictions(matrix, labels, bench.splits.test.ids), summed(costs), **columns)
+    return experiment.evaluated(name, Predictions(matrix, labels, experiment.splits.test.ids), summed(costs), **columns)
 
 
 def summed(costs: Sequence[Costs]) -> Costs:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from common import Bench, Row, combine_rows, improvements, parser_of, run_script
+from common import Experiment, Row, combine_rows, improvements, parser_of, run_script
 from encoders import choose_encoders
 from nine import LABEL_EMBEDDINGS, Nine, fit_nine, nine_system
 from output import difference, figure, finish, markdown
@@ -40,24 +40,24 @@ def main() -> None:
     parser.add_argument("--fit-only", action="store_true", help="only train, into the run directory")
     parser.add_argument("--no-parabel", action="store_true", help="do not train Parabel for the comparison")
     options = parser.parse_args()
-    with Bench(options) as bench:
+    with Experiment(options) as experiment:
         encoders = choose_encoders(options.encoders)
         for encoder in encoders:
             if encoder.missing is not None:
                 raise UsageError(f"{encoder.name}: {encoder.missing}; leave it out of --encoders, or give NAME=FOLDER")
         settings = {"share_encoder": not options.own_encoders, "prune": options.prune}
         if options.fit_only:
-            fit_nine(bench, nine_system(bench, encoders, **settings))
+            fit_nine(experiment, nine_system(experiment, encoders, **settings))
             return
-        nine = Nine.find(bench, encoders, **settings)
-        rows = table(bench, nine)
-        tests = {claim: bench.test(rows[a], rows[b]) for claim, (a, b) in claims(bench, rows).items()}
-        about = bench.about()
+        nine = Nine.find(experiment, encoders, **settings)
+        rows = table(experiment, nine)
+        tests = {claim: experiment.test(rows[a], rows[b]) for claim, (a, b) in claims(experiment, rows).items()}
+        about = experiment.about()
     parabel = rows.get(PARABEL)
-    shown = [*bench.metrics("P"), bench.metrics("PSP")[-1]]
+    shown = [*experiment.metrics("P"), experiment.metrics("PSP")[-1]]
     gains = {name: improvements(row, parabel, shown) for name, row in rows.items()}
-    show(bench, nine, rows, gains, tests)
-    metrics = bench.metrics("P", "R", "nDCG", "PSP")
+    show(experiment, nine, rows, gains, tests)
+    metrics = experiment.metrics("P", "R", "nDCG", "PSP")
     results = {
         "table": "ensemble",
         **about,
@@ -68,24 +68,24 @@ def main() -> None:
     finish(options, results)
 
 
-def table(bench: Bench, nine: Nine) -> dict[str, Row]:
+def table(experiment: Experiment, nine: Nine) -> dict[str, Row]:
     """Rows by name, in the order of the table."""
-    options, rows = bench.options, {}
+    options, rows = experiment.options, {}
     if not options.no_parabel:
-        rows[PARABEL] = bench.row(bench.linear(PARABEL))[0]
-    rows |= {", ".join(pair): row for pair, row in nine.rows(bench).items()}
+        rows[PARABEL] = experiment.row(experiment.linear(PARABEL))[0]
+    rows |= {", ".join(pair): row for pair, row in nine.rows(experiment).items()}
     kinds, names = ({pair[place]: None for pair in nine.members} for place in (0, 1))
     groups = {f"three trees, {name}": [pair for pair in nine.members if pair[1] == name] for name in names}
     if len(names) > 1:
         groups |= {f"encoders, {kind}": [pair for pair in nine.members if pair[0] == kind] for kind in kinds}
         groups[EQUAL] = list(nine.members)
     for name, pairs in groups.items():
-        rows[name] = combine_rows(bench, name, [rows[", ".join(pair)] for pair in pairs], options.rule)
-    rows[WHOLE] = nine.row(bench, WHOLE)
+        rows[name] = combine_rows(experiment, name, [rows[", ".join(pair)] for pair in pairs], options.rule)
+    rows[WHOLE] = nine.row(experiment, WHOLE)
     return rows
 
 
-def claims(bench: Bench, rows: Mapping[str, Row]) -> dict[str, tuple[str, str]]:
+def claims(experiment: Experiment, rows: Mapping[str, Row]) -> dict[str, tuple[str, str]]:
     """Claims, and the rows that test them: the first minus the second."""
     members = [name for name in rows if name.startswith(LABEL_EMBEDDINGS)]
 
@@ -93,7 +93,7 @@ def claims(bench: Bench, rows: Mapping[str, Row]) -> dict[str, tuple[str, str]]:
         def mean(name: str) -> float:
             evaluation = rows[name].evaluation
             assert evaluation is not None
-            return sum(evaluation[metric] for metric in bench.metrics("P"))
+            return sum(evaluation[metric] for metric in experiment.metrics("P"))
 
         return max(names, key=mean)
 
@@ -109,18 +109,18 @@ def claims(bench: Bench, rows: Mapping[str, Row]) -> dict[str, tuple[str, str]]:
             best(trees),
             best(encoders),
         )
-        asked["learnt weights and rule are better than equal weights"] = (WHOLE, EQUAL)
+        asked["chosen weights and rule are better than equal weights"] = (WHOLE, EQUAL)
     return asked
 
 
 def show(
-    bench: Bench,
+    experiment: Experiment,
     nine: Nine,
     rows: Mapping[str, Row],
     gains: Mapping[str, dict[str, Any] | None],
     tests: Mapping[str, Any],
 ) -> None:
-    precisions, psp = bench.metrics("P"), bench.metrics("PSP")[-1]
+    precisions, psp = experiment.metrics("P"), experiment.metrics("PSP")[-1]
     lines = []
     for name, row in rows.items():
         gained = gains[name]
@@ -128,8 +128,8 @@ def show(
         shown = [figure(row, metric) for metric in (*precisions, psp)]
         over = [f"{gained[m]['percent']:+.1f} %" if gained else "" for m in (*precisions, psp)]
         lines.append([name, *shown, tail, *over])
-    length = neural_settings(bench.options, bench.splits.name)["encoder"]["max_length"]
-    print(f"\n**{bench.splits.title}**, {length} tokens per text, seed {bench.options.seed}\n")
+    length = neural_settings(experiment.options, experiment.splits.name)["encoder"]["max_length"]
+    print(f"\n**{experiment.splits.title}**, {length} tokens per text, seed {experiment.options.seed}\n")
     over = [f"{metric} over Parabel" for metric in (*precisions, psp)]
     print(markdown(["", *precisions, psp, "of which tail labels", *over], lines))
     print(f"\nThe Ensemble: {nine.report['rule']} of {nine.report['over']}.\n")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from common import TOP_K, Bench, Row
+from common import TOP_K, Experiment, Row
 from encoders import EncoderChoice
 
 from labelwise.comparison.measure import Clock, Costs
@@ -54,7 +54,7 @@ class Joined:
         return self.E if self.X.shape[1] == 0 else Csr(sp.hstack([self.X, sp.csr_array(self.E)], format="csr"))
 
 
-def pretrained_row(bench: Bench, encoder: EncoderChoice, length: int) -> Row:
+def pretrained_row(experiment: Experiment, encoder: EncoderChoice, length: int) -> Row:
     """Parabel on the pretrained embeddings of an encoder alone."""
     name = f"pretrained {encoder.name} + Parabel"
     if encoder.missing is not None:
@@ -67,13 +67,17 @@ def pretrained_row(bench: Bench, encoder: EncoderChoice, length: int) -> Row:
 
         clock = Clock()
         loaded = Encoder.load(config)
-        parts = [Joined.of(embed(loaded, part.texts or [])) for part in (bench.splits.train, bench.splits.test)]
-        return parabel(bench, parts, clock)
+        parts = [
+            Joined.of(embed(loaded, part.texts or [])) for part in (experiment.splits.train, experiment.splits.test)
+        ]
+        return parabel(experiment, parts, clock)
 
-    return bench.special(name, {"encoder": config, **identity(bench)}, compute)
+    return experiment.special(name, {"encoder": config, **identity(experiment)}, compute)
 
 
-def tuned_row(bench: Bench, encoder: EncoderChoice, tuned: Callable[[], Encoder] | None, system: System | None) -> Row:
+def tuned_row(
+    experiment: Experiment, encoder: EncoderChoice, tuned: Callable[[], Encoder] | None, system: System | None
+) -> Row:
     """Parabel on tf-idf and the embeddings of a fine-tuned encoder; `tuned` returns the encoder of a system."""
     name = f"fine-tuned {encoder.name} ⊕ tf-idf + Parabel"
     if tuned is None or system is None:
@@ -81,32 +85,32 @@ def tuned_row(bench: Bench, encoder: EncoderChoice, tuned: Callable[[], Encoder]
 
     def compute() -> tuple[Predictions, Costs]:
         clock, reader = Clock(), tuned()
-        train, test = bench.splits.train.texts or [], bench.splits.test.texts or []
+        train, test = experiment.splits.train.texts or [], experiment.splits.test.texts or []
         tfidf = Tfidf()
         both = ((tfidf.fit_transform(train), train), (tfidf.transform(test), test))
-        return parabel(bench, [Joined.of(embed(reader, texts), X) for X, texts in both], clock)
+        return parabel(experiment, [Joined.of(embed(reader, texts), X) for X, texts in both], clock)
 
-    return bench.special(name, {**system.identity(bench.splits), **identity(bench)}, compute)
+    return experiment.special(name, {**system.identity(experiment.splits), **identity(experiment)}, compute)
 
 
-def identity(bench: Bench) -> dict[str, Any]:
+def identity(experiment: Experiment) -> dict[str, Any]:
     """The settings of Parabel that the result depends on."""
-    return {"parabel": load_linear_preset("parabel", seed=bench.options.seed)}
+    return {"parabel": load_linear_preset("parabel", seed=experiment.options.seed)}
 
 
-def parabel(bench: Bench, parts: list[Joined], clock: Clock) -> tuple[Predictions, Costs]:
+def parabel(experiment: Experiment, parts: list[Joined], clock: Clock) -> tuple[Predictions, Costs]:
     """Predictions for the second part by a Parabel that is trained on the first part.
 
     The trees and averages are those of the preset. Features are partly dense, which `LinearTree` does not take.
     """
-    train, test = bench.splits.train, bench.splits.test
-    config = load_linear_preset("parabel", seed=bench.options.seed, threads=bench.options.threads)
+    train, test = experiment.splits.train, experiment.splits.test
+    config = load_linear_preset("parabel", seed=experiment.options.seed, threads=experiment.options.threads)
     learnt, asked = (part.features(config.ranker.bias) for part in parts)
     Z = embed_labels(train.Y, parts[0].matrix(), threads=config.threads)
     trees = []
     for seed in range(config.seed, config.seed + config.n_trees):
-        tree = build_tree(Z, config.index, seed=seed, threads=config.threads, on_event=bench.run.on_event)
-        trees.append(train_tree(learnt, train.Y, tree, config, seed=seed, on_event=bench.run.on_event))
+        tree = build_tree(Z, config.index, seed=seed, threads=config.threads, on_event=experiment.run.on_event)
+        trees.append(train_tree(learnt, train.Y, tree, config, seed=seed, on_event=experiment.run.on_event))
     costs = clock.costs()
     found = [
         tree.search(learnt.n_features, config).top(asked, beam=config.beam, top_k=2 * TOP_K, threads=config.threads)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Bench, parser_of, run_script
+from common import Experiment, parser_of, run_script
 from encoders import EncoderChoice, choose_encoders
 from output import finish, markdown, say
 
@@ -36,15 +36,15 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--output", type=Path, help="folder for the pictures")
     options = parser.parse_args()
-    with Bench(options) as bench:
-        counts = label_counts(bench.splits.train)
-        sizes, notes = cluster_sizes(bench)
-        about = bench.about()
+    with Experiment(options) as experiment:
+        counts = label_counts(experiment.splits.train)
+        sizes, notes = cluster_sizes(experiment)
+        about = experiment.about()
     if options.output is not None:
         options.output.mkdir(parents=True, exist_ok=True)
         left = options.output / "figure1-left.svg"
         plot_tail(counts, left, title=about["data"], generated=about["generated"])
-        draw(sizes, options.output / "figure1-right.svg", bench.splits.title)
+        draw(sizes, options.output / "figure1-right.svg", experiment.splits.title)
         say(f"drawn: {left}, {options.output / 'figure1-right.svg'}")
     rows = [["labels", f"{len(counts):,}", *_shares(counts)]]
     rows += [[f"clusters by {kind}", f"{len(found):,}", *_shares(found)] for kind, found in sizes.items()]
@@ -56,12 +56,12 @@ def main() -> None:
     finish(options, {"figure": "1", **about, "labels_": labels, "clusters": figures, "notes": notes})
 
 
-def cluster_sizes(bench: Bench) -> tuple[dict[str, Any], dict[str, str]]:
+def cluster_sizes(experiment: Experiment) -> tuple[dict[str, Any], dict[str, str]]:
     """Documents of each cluster, largest first, by label embedding; and the reason for a missing one."""
-    train = bench.splits.train
-    encoder = choose_encoders(bench.options.encoders)[0]
+    train = experiment.splits.train
+    encoder = choose_encoders(experiment.options.encoders)[0]
     sizes, notes = {}, {}
-    for kind, tree in trees(bench, encoder):
+    for kind, tree in trees(experiment, encoder):
         M = teacher_forcing(train.Y, tree.clusters, tree.n_clusters)
         sizes[kind] = np.sort(np.bincount(M.indices, minlength=tree.n_clusters))[::-1]
     if encoder.missing is None:
@@ -71,9 +71,9 @@ def cluster_sizes(bench: Bench) -> tuple[dict[str, Any], dict[str, str]]:
     return sizes, notes
 
 
-def trees(bench: Bench, encoder: EncoderChoice) -> Iterator[tuple[str, Tree]]:
+def trees(experiment: Experiment, encoder: EncoderChoice) -> Iterator[tuple[str, Tree]]:
     """The label trees of X-Transformer, reused from the run directory; without an encoder only the first."""
-    train, options = bench.splits.train, bench.options
+    train, options = experiment.splits.train, experiment.options
     if encoder.missing is not None:
         Z = embed_labels(train.Y, Tfidf().fit_transform(train.texts), threads=options.threads)
         yield "pifa-tfidf", build_tree(Z, IndexConfig(), seed=options.seed, threads=options.threads)
@@ -82,10 +82,10 @@ def trees(bench: Bench, encoder: EncoderChoice) -> Iterator[tuple[str, Tree]]:
 
     names: dict[str, Any] = {"label_names": train.labels, "label_texts": train.label_texts}
     data = TrainingData.of(train.texts, train.Y, HoldoutConfig(share=0.0), seed=options.seed, **names)
-    cache = StageCache(data, bench.run)
+    cache = StageCache(data, experiment.run)
     for kind in COLOURS:
         say(f"{kind} …")
-        yield kind, Pipeline(bench.neural(kind, encoder, label_embedding=kind).config, cache).clusters()
+        yield kind, Pipeline(experiment.neural(kind, encoder, label_embedding=kind).config, cache).clusters()
 
 
 def above(documents: Any) -> float:

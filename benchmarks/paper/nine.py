@@ -15,9 +15,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Self
 
-from common import TOP_K, Bench, Row
+from common import TOP_K, Experiment, Row
 from encoders import EncoderChoice
-from output import say, tell
+from output import print_event, say
 
 from labelwise import storage
 from labelwise.comparison.measure import Clock, Costs
@@ -37,41 +37,41 @@ _ENSEMBLE = "ensemble"
 # ---------------------------------------------------------------------- trained separately
 
 
-def member_row(bench: Bench, label_embedding: str, encoder: EncoderChoice) -> Row:
+def member_row(experiment: Experiment, label_embedding: str, encoder: EncoderChoice) -> Row:
     """One of the nine, with tf-idf and neural features in the ranker, TFN and MAN."""
-    system = member_system(bench, label_embedding, encoder)
+    system = member_system(experiment, label_embedding, encoder)
     if encoder.missing is not None:
         return Row(system.name, note=f"not run: {encoder.missing}")
-    return bench.row(system)[0]
+    return experiment.row(system)[0]
 
 
-def member_system(bench: Bench, label_embedding: str, encoder: EncoderChoice) -> System:
+def member_system(experiment: Experiment, label_embedding: str, encoder: EncoderChoice) -> System:
     """One of the nine as a system."""
     settings = {"label_embedding": label_embedding, "features": "both", "ranker": {"negatives": "tfn+man"}}
-    return bench.neural(f"{label_embedding}, {encoder.name}", encoder, **settings)
+    return experiment.neural(f"{label_embedding}, {encoder.name}", encoder, **settings)
 
 
 def nine_rows(
-    bench: Bench, encoders: Sequence[EncoderChoice], kinds: Sequence[str] = LABEL_EMBEDDINGS
+    experiment: Experiment, encoders: Sequence[EncoderChoice], kinds: Sequence[str] = LABEL_EMBEDDINGS
 ) -> dict[tuple[str, str], Row]:
     """All rows of the nine, or some, by label embedding and name of the encoder."""
     pairs = product(encoders, kinds)  # one encoder after the other, since its models share tokens and embeddings
-    return {(kind, encoder.name): member_row(bench, kind, encoder) for encoder, kind in pairs}
+    return {(kind, encoder.name): member_row(experiment, kind, encoder) for encoder, kind in pairs}
 
 
 # ---------------------------------------------------------------------- as one Ensemble
 
 
-def nine_system(bench: Bench, encoders: Sequence[EncoderChoice], **settings: Any) -> System:
+def nine_system(experiment: Experiment, encoders: Sequence[EncoderChoice], **settings: Any) -> System:
     """All nine as one Ensemble."""
-    members = [member_system(bench, kind, encoder) for encoder in encoders for kind in LABEL_EMBEDDINGS]
-    return bench.ensemble(f"X-Transformer, ensemble of {len(members)}", members, **settings)
+    members = [member_system(experiment, kind, encoder) for encoder in encoders for kind in LABEL_EMBEDDINGS]
+    return experiment.ensemble(f"X-Transformer, ensemble of {len(members)}", members, **settings)
 
 
-def fit_nine(bench: Bench, system: System) -> tuple[Ensemble, Costs]:
+def fit_nine(experiment: Experiment, system: System) -> tuple[Ensemble, Costs]:
     """The trained Ensemble, and its costs, with those of stages that are reused."""
-    clock = Clock(tell)
-    model = fit_model(system.config, bench.splits, run_dir=bench.run.path, on_event=clock.on_event)
+    clock = Clock(print_event)
+    model = fit_model(system.config, experiment.splits, run_dir=experiment.run.path, on_event=clock.on_event)
     assert isinstance(model, Ensemble)
     costs = clock.costs()
     say(f"fitted in {costs.train_s:.1f} s ({costs.train_cpu_s:.1f} CPU s), reused stages: {costs.found_s:.1f} s")
@@ -92,24 +92,24 @@ class Nine:
     """Rule, weights, scores on held-out documents, costs."""
 
     @classmethod
-    def find(cls, bench: Bench, encoders: Sequence[EncoderChoice], **settings: Any) -> Self:
+    def find(cls, experiment: Experiment, encoders: Sequence[EncoderChoice], **settings: Any) -> Self:
         """Train the Ensemble and predict, or reuse the predictions of an earlier run."""
-        system = nine_system(bench, encoders, **settings)
-        inputs = {**system.identity(bench.splits), "names": [encoder.name for encoder in encoders], "top_k": TOP_K}
+        system = nine_system(experiment, encoders, **settings)
+        inputs = {**system.identity(experiment.splits), "names": [encoder.name for encoder in encoders], "top_k": TOP_K}
         say(f"{system.name} …")
-        return bench.run.stage(
+        return experiment.run.stage(
             _KIND,
             inputs=inputs,
-            compute=lambda: cls._make(bench, system, encoders),
+            compute=lambda: cls._make(experiment, system, encoders),
             save=cls.save,
             load=cls.load,
         )
 
     @classmethod
-    def _make(cls, bench: Bench, system: System, encoders: Sequence[EncoderChoice]) -> Self:
-        model, costs = fit_nine(bench, system)
-        begun, test = time.perf_counter(), bench.splits.test
-        reading = PredictionCache(test.texts, threads=bench.options.threads, on_event=tell)
+    def _make(cls, experiment: Experiment, system: System, encoders: Sequence[EncoderChoice]) -> Self:
+        model, costs = fit_nine(experiment, system)
+        begun, test = time.perf_counter(), experiment.splits.test
+        reading = PredictionCache(test.texts, threads=experiment.options.threads, on_event=print_event)
         names, members, held = {encoder.folder: encoder.name for encoder in encoders}, {}, {}
         for member in model.members_:
             assert isinstance(member.config, XTransformerConfig)
@@ -151,16 +151,16 @@ class Nine:
                 parts[what][kind, encoder] = matrix
         return cls(parts["test"], parts["held"], saved.matrices[_ENSEMBLE], saved.config)
 
-    def rows(self, bench: Bench) -> dict[tuple[str, str], Row]:
+    def rows(self, experiment: Experiment) -> dict[tuple[str, str], Row]:
         """The evaluated members."""
         return {
-            pair: bench.judged(", ".join(pair), _over_test_labels(bench.splits, found))
+            pair: experiment.evaluated(", ".join(pair), _over_test_labels(experiment.splits, found))
             for pair, found in self.members.items()
         }
 
-    def row(self, bench: Bench, name: str, **columns: str) -> Row:
+    def row(self, experiment: Experiment, name: str, **columns: str) -> Row:
         """The evaluated Ensemble."""
-        return bench.judged(name, _over_test_labels(bench.splits, self.answer), self.costs, **columns)
+        return experiment.evaluated(name, _over_test_labels(experiment.splits, self.answer), self.costs, **columns)
 
     @property
     def costs(self) -> Costs:

@@ -23,7 +23,7 @@ def say(line: str) -> None:
     print(f"# {line}", file=sys.stderr, flush=True)
 
 
-def tell(name: str, values: Mapping[str, Any]) -> None:
+def print_event(name: str, values: Mapping[str, Any]) -> None:
     """Print remarks and long stages among the events of the library."""
     if name == "remark":
         say(str(values["text"]))

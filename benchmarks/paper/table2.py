@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from common import parser_of, read_options, run_script
-from output import finish, markdown, tell
+from output import finish, markdown, print_event
 
 from labelwise.config import IndexConfig
 from labelwise.data import describe, load_splits
@@ -23,7 +23,7 @@ def main() -> None:
     options = parser_of(__doc__, data="many", encoders=False).parse_args()
     rows, results = [], []
     for path in options.data:
-        splits = load_splits(path, on_event=tell, **vars(read_options()))
+        splits = load_splits(path, on_event=print_event, **vars(read_options()))
         if options.most is not None:
             splits = {name: part.take(np.arange(min(options.most, len(part)))) for name, part in splits.items()}
         stats = describe(splits)

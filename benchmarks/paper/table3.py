@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common import Bench, Row, combine_rows, improvements, parser_of, run_script
+from common import Experiment, Row, combine_rows, improvements, parser_of, run_script
 from encoders import EncoderChoice, choose_encoders
 from features import pretrained_row, tuned_row
 from nine import LABEL_EMBEDDINGS, Nine, fit_nine, nine_rows, nine_system
@@ -49,20 +49,22 @@ def main() -> None:
     parser.add_argument("--frozen", action="store_true", help="only rows without fine-tuning, for CPUs")
     parser.add_argument("--rule", default="rank_average", help="rule that combines the rankings of nine models")
     options = parser.parse_args()
-    with Bench(options) as bench:
-        rows = table(bench)
-        metrics = bench.metrics("P", "R", "nDCG", "PSP")
-        about = bench.about()
+    with Experiment(options) as experiment:
+        rows = table(experiment)
+        metrics = experiment.metrics("P", "R", "nDCG", "PSP")
+        about = experiment.about()
     anchor = next((row for row in rows if row.name == "parabel"), None)
-    gains = {row.name: improvements(row, anchor, bench.metrics("P")) for row in rows}
-    shown = [*bench.metrics("P"), bench.metrics("PSP")[-1]]
+    gains = {row.name: improvements(row, anchor, experiment.metrics("P")) for row in rows}
+    shown = [*experiment.metrics("P"), experiment.metrics("PSP")[-1]]
     lines = []
     for row in rows:
         gained = gains[row.name]
-        lines.append([row.name, *(figure(row, m) for m in shown), *(gain_cell(gained, m) for m in bench.metrics("P"))])
-    print(f"\n**{bench.splits.title}**\n")
-    print(markdown(["system", *shown, *(f"{m} over Parabel" for m in bench.metrics("P"))], lines))
-    by_frequency(bench, rows)
+        lines.append(
+            [row.name, *(figure(row, m) for m in shown), *(gain_cell(gained, m) for m in experiment.metrics("P"))]
+        )
+    print(f"\n**{experiment.splits.title}**\n")
+    print(markdown(["system", *shown, *(f"{m} over Parabel" for m in experiment.metrics("P"))], lines))
+    by_frequency(experiment, rows)
     for row in rows:
         if row.note is not None:
             print(f"\n{row.name}: {row.note}")
@@ -70,11 +72,11 @@ def main() -> None:
     finish(options, {"table": "3", **about, "rows": results})
 
 
-def by_frequency(bench: Bench, rows: list[Row]) -> None:
+def by_frequency(experiment: Experiment, rows: list[Row]) -> None:
     """Print PSP and R at the last cut-off by label frequency; the parts of PSP add up to the whole."""
     evaluated = [row for row in rows if row.evaluation is not None]
     buckets = list(evaluated[0].evaluation.buckets) if evaluated and evaluated[0].evaluation is not None else []
-    last = [metrics[-1] for metrics in (bench.metrics("PSP"), bench.metrics("R"))]
+    last = [metrics[-1] for metrics in (experiment.metrics("PSP"), experiment.metrics("R"))]
     lines = []
     for row in evaluated:
         assert row.evaluation is not None
@@ -85,60 +87,62 @@ def by_frequency(bench: Bench, rows: list[Row]) -> None:
         print(markdown(["system", *(f"{metric} {bucket}" for metric in last for bucket in buckets)], lines))
 
 
-def table(bench: Bench) -> list[Row]:
+def table(experiment: Experiment) -> list[Row]:
     """All rows, the cheapest first."""
-    options = bench.options
-    rows = [bench.row(bench.linear(preset.strip()))[0] for preset in options.linear.split(",") if preset.strip()]
+    options = experiment.options
+    rows = [
+        experiment.row(experiment.linear(preset.strip()))[0] for preset in options.linear.split(",") if preset.strip()
+    ]
     encoders = choose_encoders(options.encoders)
     last = encoders[-1]
-    length = neural_settings(options, bench.splits.name)["encoder"]["max_length"]
-    rows.append(pretrained_row(bench, last, length))
+    length = neural_settings(options, experiment.splits.name)["encoder"]["max_length"]
+    rows.append(pretrained_row(experiment, last, length))
     same = next((row for row in rows if row.name == "parabel"), None)
     if same is not None:
         same.note = "this is also the row tf-idf + Parabel of the paper, since there is one implementation here"
     if options.frozen:
         return rows
     whole = options.ensemble == "model" and all(encoder.missing is None for encoder in encoders)
-    rows += members_of_one(bench, encoders) if whole else trained_separately(bench, encoders)
+    rows += members_of_one(experiment, encoders) if whole else trained_separately(experiment, encoders)
     return rows
 
 
-def members_of_one(bench: Bench, encoders: Sequence[EncoderChoice]) -> list[Row]:
+def members_of_one(experiment: Experiment, encoders: Sequence[EncoderChoice]) -> list[Row]:
     """The Ensemble of labelwise, and its members with the label embedding of the preset."""
-    nine, last = Nine.find(bench, encoders), encoders[-1]
-    kind = bench.neural(last.name, last).config.label_embedding
-    of_last = nine_system(bench, [last])  # reused from the run directory, where the encoder was fine-tuned
+    nine, last = Nine.find(experiment, encoders), encoders[-1]
+    kind = experiment.neural(last.name, last).config.label_embedding
+    of_last = nine_system(experiment, [last])  # reused from the run directory, where the encoder was fine-tuned
 
     def tuned() -> Encoder:
-        return fit_nine(bench, of_last)[0].members_[0].matcher_.encoder_
+        return fit_nine(experiment, of_last)[0].members_[0].matcher_.encoder_
 
-    rows = [tuned_row(bench, last, tuned, of_last)]
-    found = nine.rows(bench)
+    rows = [tuned_row(experiment, last, tuned, of_last)]
+    found = nine.rows(experiment)
     for encoder in encoders:
         row = found[kind, encoder.name]
         rows.append(replace(row, name=f"X-Transformer, {encoder.name}", columns={"encoder": encoder.about}))
-    return [*rows, nine.row(bench, whole_name(encoders))]
+    return [*rows, nine.row(experiment, whole_name(encoders))]
 
 
-def trained_separately(bench: Bench, encoders: Sequence[EncoderChoice]) -> list[Row]:
+def trained_separately(experiment: Experiment, encoders: Sequence[EncoderChoice]) -> list[Row]:
     """Models that are trained separately, and their combined rankings if --ensemble asks for them."""
-    options, last = bench.options, encoders[-1]
+    options, last = experiment.options, encoders[-1]
     singles, kind, tuned, system = [], "", None, None
     for encoder in encoders:
         name = f"X-Transformer, {encoder.name}"
         if encoder.missing is not None:
             singles.append(Row(name, note=f"not run: {encoder.missing}"))
             continue
-        system = bench.neural(name, encoder)
+        system = experiment.neural(name, encoder)
         kind = system.config.label_embedding
-        row, outcome = bench.row(system, keep_model=encoder == last, encoder=encoder.about)
+        row, outcome = experiment.row(system, keep_model=encoder == last, encoder=encoder.about)
         singles.append(row)
         if encoder == last and outcome is not None and outcome.model is not None:
             tuned = partial(_encoder_of, outcome.model)
-    rows = [tuned_row(bench, last, tuned, system), *singles]
+    rows = [tuned_row(experiment, last, tuned, system), *singles]
     if options.ensemble == "lists":
-        others = nine_rows(bench, encoders, [other for other in LABEL_EMBEDDINGS if other != kind])
-        rows.append(combine_rows(bench, whole_name(encoders), [*singles, *others.values()], options.rule))
+        others = nine_rows(experiment, encoders, [other for other in LABEL_EMBEDDINGS if other != kind])
+        rows.append(combine_rows(experiment, whole_name(encoders), [*singles, *others.values()], options.rule))
     elif options.ensemble == "model":
         missing = next(encoder.missing for encoder in encoders if encoder.missing is not None)
         rows.append(Row(whole_name(encoders), note=f"not run: {missing}"))

@@ -14,9 +14,9 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from common import Bench, Row, parser_of, relative, run_script
+from common import Experiment, Row, parser_of, relative, run_script
 from encoders import choose_encoders
-from output import figure, finish, markdown, say, tell
+from output import figure, finish, markdown, print_event, say
 
 from labelwise.datasets.shop import write_shop
 
@@ -37,23 +37,23 @@ def main() -> None:
     options = parser.parse_args()
     with TemporaryDirectory() as scratch:
         data = options.data or shop(options.run_dir or Path(scratch), options.products, options.queries)
-        with Bench(options, ks=(1, 5, 10), data=data) as bench:
-            rows = table(bench)
-            about = bench.about()
-    metrics = bench.metrics("P", "R")
+        with Experiment(options, ks=(1, 5, 10), data=data) as experiment:
+            rows = table(experiment)
+            about = experiment.about()
+    metrics = experiment.metrics("P", "R")
     anchor, others = rows[0], rows[1:]
     gains = {
         row.name: {metric: relative(row.evaluation, anchor.evaluation, metric) for metric in metrics}
         for row in others
         if row.evaluation is not None and anchor.evaluation is not None
     }
-    print(f"\n**{bench.splits.title}**\n")
+    print(f"\n**{experiment.splits.title}**\n")
     print(markdown(["system", *metrics], [[row.name, *(figure(row, metric) for metric in metrics)] for row in rows]))
     print("\nOver Parabel:\n")
     lines = [[name, *(_gain(found[metric]) for metric in metrics)] for name, found in gains.items()]
     lines.append(["published: X-Transformer on Prod2Query", *(f"+{PUBLISHED[metric]} %" for metric in metrics)])
     print(markdown(["system", *metrics], lines))
-    if bench.splits.generated:
+    if experiment.splits.generated:
         print(f"\n{WARNING}")
     for row in rows:
         if row.note is not None:
@@ -67,21 +67,21 @@ def shop(place: Path, products: int, queries: int) -> Path:
     folder = place / f"shop-{products}x{queries}"
     if not (folder / "shop.json").is_file():
         say(f"generating {products:,} products with {queries:,} queries")
-        write_shop(folder, products, queries, on_event=tell)
+        write_shop(folder, products, queries, on_event=print_event)
     return folder
 
 
-def table(bench: Bench) -> list[Row]:
-    rows = [bench.row(bench.linear("parabel"))[0]]
-    encoder = choose_encoders(bench.options.encoders)[0]
-    bench.options.max_length = bench.options.max_length or 32  # titles are short
-    for preset in bench.options.systems.split(","):
+def table(experiment: Experiment) -> list[Row]:
+    rows = [experiment.row(experiment.linear("parabel"))[0]]
+    encoder = choose_encoders(experiment.options.encoders)[0]
+    experiment.options.max_length = experiment.options.max_length or 32  # titles are short
+    for preset in experiment.options.systems.split(","):
         name = f"{preset.strip()}, {encoder.name}"
         if encoder.missing is not None:
             rows.append(Row(name, note=f"not run: {encoder.missing}"))
         else:
-            preset = bench.options.preset if preset.strip() == "x-transformer" else preset.strip()
-            rows.append(bench.row(bench.neural(name, encoder, preset), encoder=encoder.about)[0])
+            preset = experiment.options.preset if preset.strip() == "x-transformer" else preset.strip()
+            rows.append(experiment.row(experiment.neural(name, encoder, preset), encoder=encoder.about)[0])
     return rows
 
 

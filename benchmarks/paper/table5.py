@@ -21,7 +21,7 @@ from itertools import pairwise
 from statistics import fmean, stdev
 from typing import Any
 
-from common import Bench, Row, combine_rows, parser_of, run_script
+from common import Experiment, Row, combine_rows, parser_of, run_script
 from encoders import EncoderChoice, choose_encoders, known_encoders
 from nine import LABEL_EMBEDDINGS, Nine, nine_rows
 from output import difference, figure, finish, markdown, say
@@ -49,17 +49,17 @@ def main() -> None:
     )
     options = parser.parse_args()
     wanted = [part.strip() for part in options.rows.split(",")]
-    with Bench(options) as bench:
+    with Experiment(options) as experiment:
         encoders = choose_encoders(options.encoders)
         if len(encoders) != 3:
             raise UsageError(f"--encoders {options.encoders}: give three, for the places of BERT, RoBERTa and XLNet")
-        runs = [table(bench, encoders, wanted, options.seed + number) for number in range(options.seeds)]
-        rows = [mean_row(bench, same) for same in zip(*runs, strict=True)]
-        about = bench.about()
-        tests = [(first, second, bench.test(first, second)) for second, first in pairwise(rows)]
-        answers = [answer(bench, claim, rows, *pair) for claim, pair in CLAIMS.items()]
-    show(bench, rows, tests, answers, runs)
-    metrics = bench.metrics("P", "R", "PSP")
+        runs = [table(experiment, encoders, wanted, options.seed + number) for number in range(options.seeds)]
+        rows = [mean_row(experiment, same) for same in zip(*runs, strict=True)]
+        about = experiment.about()
+        tests = [(first, second, experiment.test(first, second)) for second, first in pairwise(rows)]
+        answers = [answer(experiment, claim, rows, *pair) for claim, pair in CLAIMS.items()]
+    show(experiment, rows, tests, answers, runs)
+    metrics = experiment.metrics("P", "R", "PSP")
     results = {
         "table": "5",
         **about,
@@ -75,9 +75,9 @@ def main() -> None:
     finish(options, results)
 
 
-def table(bench: Bench, encoders: Sequence[EncoderChoice], wanted: Sequence[str], seed: int) -> list[Row]:
+def table(experiment: Experiment, encoders: Sequence[EncoderChoice], wanted: Sequence[str], seed: int) -> list[Row]:
     """The ten rows with one random seed."""
-    bench.options.seed = seed
+    experiment.options.seed = seed
     first, last = encoders[0], encoders[-1]
     single = {
         "2": ("pifa-tfidf", first),
@@ -94,14 +94,14 @@ def table(bench: Bench, encoders: Sequence[EncoderChoice], wanted: Sequence[str]
     rows: dict[str, Row] = {}
     for number, features, negatives in (("0", "tfidf", "tfn"), ("1", "both", "tfn")):
         if number in wanted:
-            rows[number] = ranker_row(bench, number, first, features, negatives)
+            rows[number] = ranker_row(experiment, number, first, features, negatives)
     needed = {member for number, members in groups.items() if number in wanted for member in members}
     needed |= {pair for number, pair in single.items() if number in wanted}
-    shared = bench.options.shared and all(encoder.missing is None for encoder in encoders)
-    found = Nine.find(bench, encoders).rows(bench) if shared and needed else {}
+    shared = experiment.options.shared and all(encoder.missing is None for encoder in encoders)
+    found = Nine.find(experiment, encoders).rows(experiment) if shared and needed else {}
     for encoder in encoders if not shared else ():
         kinds = [kind for kind in LABEL_EMBEDDINGS if (kind, encoder) in needed]
-        found |= nine_rows(bench, [encoder], kinds)
+        found |= nine_rows(experiment, [encoder], kinds)
     for number, (kind, encoder) in single.items():
         if number in wanted:
             row = found[kind, encoder.name]
@@ -117,29 +117,29 @@ def table(bench: Bench, encoders: Sequence[EncoderChoice], wanted: Sequence[str]
                 "tf-idf ⊕ neural",
                 "TFN + MAN",
             )
-            rows[number] = combine_rows(bench, number, parts, bench.options.rule, **columns)
+            rows[number] = combine_rows(experiment, number, parts, experiment.options.rule, **columns)
     if "E" in wanted:
         columns = described("all", "all, each tuned once", "tf-idf ⊕ neural", "TFN + MAN")
         missing = next((encoder.missing for encoder in encoders if encoder.missing is not None), None)
         rows["E"] = Row("E", columns, note=f"not run: {missing}")
         if missing is None:
-            rows["E"] = Nine.find(bench, encoders).row(bench, "E", **columns)
+            rows["E"] = Nine.find(experiment, encoders).row(experiment, "E", **columns)
     unknown = [number for number in wanted if number not in rows]
     if unknown:
         raise UsageError(f"--rows: there is no row {', '.join(unknown)}; there are 0 to 9 and E")
     return [rows[number] for number in wanted]
 
 
-def ranker_row(bench: Bench, number: str, encoder: EncoderChoice, features: str, negatives: str) -> Row:
+def ranker_row(experiment: Experiment, number: str, encoder: EncoderChoice, features: str, negatives: str) -> Row:
     """Rows 0 and 1: the matcher of row 2 with another ranker."""
     columns = described("pifa-tfidf", encoder.name, "tf-idf" if features == "tfidf" else "tf-idf ⊕ neural", "TFN")
     if encoder.missing is not None:
         return Row(number, columns, note=f"not run: {encoder.missing}")
     changes: dict[str, Any] = {"label_embedding": "pifa-tfidf", "features": features}
     changes["ranker"] = {"negatives": negatives}
-    if bench.options.matcher_weight is not None:  # without MAN the clusters' scores must count in full
+    if experiment.options.matcher_weight is not None:  # without MAN the clusters' scores must count in full
         changes["matcher_weight"] = 1.0
-    return bench.row(bench.neural(number, encoder, **changes), **columns)[0]
+    return experiment.row(experiment.neural(number, encoder, **changes), **columns)[0]
 
 
 def described(indexing: str, matching: str, ranker: str, negatives: str) -> dict[str, str]:
@@ -147,7 +147,7 @@ def described(indexing: str, matching: str, ranker: str, negatives: str) -> dict
     return {"indexing": indexing, "matching": matching, "ranker input": ranker, "negatives": negatives}
 
 
-def mean_row(bench: Bench, same: Sequence[Row]) -> Row:
+def mean_row(experiment: Experiment, same: Sequence[Row]) -> Row:
     """The mean of one row over several random seeds."""
     evaluations = [row.evaluation for row in same]
     there = [found for found in evaluations if found is not None]
@@ -162,13 +162,13 @@ def seeds(runs: Sequence[Sequence[Row]], number: int) -> list[dict[str, float]]:
     return [{f"P@{k}": one[f"P@{k}"] for k in one.ks} for one in found if one is not None]
 
 
-def answer(bench: Bench, claim: str, rows: Sequence[Row], first: str, second: str) -> dict[str, Any]:
+def answer(experiment: Experiment, claim: str, rows: Sequence[Row], first: str, second: str) -> dict[str, Any]:
     """Whether the data support a claim: yes or no only if the intervals of P@1, P@3 and P@5 agree."""
     named = {row.name: row for row in rows}
-    found = bench.test(named[first], named[second]) if first in named and second in named else None
+    found = experiment.test(named[first], named[second]) if first in named and second in named else None
     if found is None:
         return {"claim": claim, "rows": [first, second], "answer": "not run"}
-    signs = {metric: verdict_of(found[metric].low, found[metric].high) for metric in bench.metrics("P")}
+    signs = {metric: verdict_of(found[metric].low, found[metric].high) for metric in experiment.metrics("P")}
     verdicts = set(signs.values())
     verdict = "undecided"
     if "yes" in verdicts and "no" not in verdicts:
@@ -186,14 +186,14 @@ def verdict_of(low: float, high: float) -> str:
 
 
 def show(
-    bench: Bench,
+    experiment: Experiment,
     rows: Sequence[Row],
     tests: Sequence[Any],
     answers: Sequence[dict[str, Any]],
     runs: Sequence[Sequence[Row]],
 ) -> None:
-    metrics, columns = bench.metrics("P", "R"), ("indexing", "matching", "ranker input", "negatives")
-    print(f"\n**{bench.splits.title}**\n")
+    metrics, columns = experiment.metrics("P", "R"), ("indexing", "matching", "ranker input", "negatives")
+    print(f"\n**{experiment.splits.title}**\n")
     print(markdown(["", *columns, *metrics], [_line(row, columns, metrics) for row in rows]))
     if len(runs) > 1:
         print(f"\nMeans of {len(runs)} seeds; standard deviation of the single runs:\n")
@@ -201,18 +201,20 @@ def show(
         for number, row in enumerate(rows):
             values = seeds(runs, number)
             if len(values) > 1:
-                spread = [stdev(value[m] for value in values) for m in bench.metrics("P")]
-                mean = [fmean(value[m] for value in values) for m in bench.metrics("P")]
+                spread = [stdev(value[m] for value in values) for m in experiment.metrics("P")]
+                mean = [fmean(value[m] for value in values) for m in experiment.metrics("P")]
                 lines.append([row.name, *(f"{a:.2f} ±{b:.2f}" for a, b in zip(mean, spread, strict=True))])
-        print(markdown(["", *bench.metrics("P")], lines))
+        print(markdown(["", *experiment.metrics("P")], lines))
     print("\nEach row minus the one above it (95 % interval; p of the paired test):\n")
-    shown = bench.metrics("P")
+    shown = experiment.metrics("P")
     lines = [[f"{a.name} - {b.name}", *(difference(found, m) for m in shown)] for a, b, found in tests]
     print(markdown(["rows", *shown], lines))
     print()
     for found in answers:
         print(f"- {found['claim']} (row {found['rows'][0]} against {found['rows'][1]}): **{found['answer']}**")
-    print("\nEncoders: " + "; ".join(f"{e.name} is {e.about}" for e in choose_encoders(bench.options.encoders)) + ".")
+    print(
+        "\nEncoders: " + "; ".join(f"{e.name} is {e.about}" for e in choose_encoders(experiment.options.encoders)) + "."
+    )
     for name, encoder in known_encoders().items():
         if "not_run" in encoder:
             print(f"\n{encoder['about']} ({name}): not run, {encoder['not_run']}; ready in encoders.toml")

@@ -165,7 +165,20 @@ def test_table_5_without_encoders_is_not_run(script, shop, tmp_path):
 @pytest.mark.slow
 def test_table_5_with_tiny_encoders(script, shop, tmp_path):
     names = ",".join(f"{name}={write_model(tmp_path / name, name)}" for name in ("bert", "roberta", "mpnet"))
-    options = ("--encoders", names, "--max-length", 16, "--steps", 2, "--most", 200, "--run-dir", tmp_path / "run")
+    fixed = ("--dense-weight", 1, "--score-transform", "l3-hinge", "--matcher-weight", 1, "--bootstrap", 50)
+    options = (
+        "--encoders",
+        names,
+        "--max-length",
+        16,
+        "--steps",
+        2,
+        "--most",
+        200,
+        "--run-dir",
+        tmp_path / "run",
+        *fixed,
+    )
     out = script("table5", shop, *options, "--json", tmp_path / "out.json")
     found = json.loads((tmp_path / "out.json").read_text())
     assert all(row["run"] for row in found["rows"])
@@ -251,13 +264,13 @@ def test_lists_are_combined_by_their_ranks(paper, monkeypatch):
     rows = [common.Row("x", predictions=Predictions(matrix, list("abcd"))) for matrix in lists]
     test = Namespace(labels=list("abcd"), ids=None)
     seen = {}
-    bench = Namespace(
-        splits=Namespace(test=test), judged=lambda name, found, costs, **more: seen.setdefault(name, found)
+    experiment = Namespace(
+        splits=Namespace(test=test), evaluated=lambda name, found, costs, **more: seen.setdefault(name, found)
     )
-    common.combine_rows(bench, "both", rows, "rank_average")
+    common.combine_rows(experiment, "both", rows, "rank_average")
     # Ranks 0, 1, 2 of the first list and 0, 1 of the second: b has 1 and 0, c 2 and 1, a 0 and none.
     assert [label for label, _ in seen["both"][0]] == ["b", "c", "a"]
-    missing = common.combine_rows(bench, "all", [*rows, common.Row("gone")], "rank_average")
+    missing = common.combine_rows(experiment, "all", [*rows, common.Row("gone")], "rank_average")
     assert missing.note == "not run: it needs gone"
 
 
@@ -324,10 +337,10 @@ def test_parabel_on_dense_features_is_parabel(paper, shop, monkeypatch):
     topics = rng.normal(size=(X[0].shape[1], 12)).astype(np.float32)
     parts = [features.Joined.of(part @ topics, part) for part in X]
     assert np.allclose(np.linalg.norm(parts[0].matrix().toarray(), axis=1), 1, atol=1e-5)
-    bench = Namespace(
+    experiment = Namespace(
         splits=Namespace(train=train, test=test), options=Namespace(seed=0, threads=1), run=Namespace(on_event=None)
     )
-    found, costs = features.parabel(bench, parts, Clock())
+    found, costs = features.parabel(experiment, parts, Clock())
     sparse = [sp.csr_array(part.matrix()) for part in parts]
     own = LinearTree(config).fit(sparse[0], train.Y, label_names=train.labels).predict(sparse[1], top_k=20)
     assert costs.train_s > 0
@@ -343,8 +356,8 @@ def test_what_is_known_of_an_encoder_goes_into_its_settings(paper, tmp_path):
     gte, mpnet = paper["encoders"].choose_encoders(f"gte-small={folder},mpnet={folder}")
     assert gte.settings == {"name": str(folder), "pooling": "mean"}
     options = paper["common"].parser_of("").parse_args(["data", "--learning-rate", "1e-4", "--learn-labels"])
-    bench = Namespace(options=options, splits=Namespace(name="eurlex57k"))
-    configs = [paper["common"].Bench.neural(bench, "x", encoder).config for encoder in (gte, mpnet)]
+    experiment = Namespace(options=options, splits=Namespace(name="eurlex57k"))
+    configs = [paper["common"].Experiment.neural(experiment, "x", encoder).config for encoder in (gte, mpnet)]
     assert [config.matcher.learning_rate for config in configs] == [1e-4, 5e-5]
     assert [config.encoder.pooling for config in configs] == ["mean", "auto"]
     assert all(config.matcher.learn_labels for config in configs)
