@@ -24,8 +24,8 @@ from encoders import EncoderChoice
 from output import machine, partial_file, print_event, say
 from settings import add_settings, neural_settings
 
-from labelwise.comparison.contest import EvalSettings, find_outcome
 from labelwise.comparison.measure import Costs, Outcome, measure_system
+from labelwise.comparison.runner import EvalSettings, find_outcome
 from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System
 from labelwise.config import HoldoutConfig, LinearTreeConfig
@@ -124,7 +124,7 @@ class Experiment(ExitStack):
         super().__init__()
         self.options = options
         self._done: list[dict[str, Any]] = []
-        self.rules = EvalSettings(ks=ks, bootstrap=options.bootstrap)
+        self.settings = EvalSettings(ks=ks, bootstrap=options.bootstrap)
         self.path = Path(options.data if data is None else data)
         self.splits = Splits.read(self.path, options=read_options(), max_docs=options.most, on_event=print_event)
         place = options.run_dir or Path(self.enter_context(TemporaryDirectory()))
@@ -132,7 +132,7 @@ class Experiment(ExitStack):
 
     def metrics(self, *names: str) -> list[str]:
         """Names of metrics with cut-offs: P@1, P@3, P@5, R@1, … for P and R."""
-        return [f"{name}@{k}" for name in names for k in self.rules.ks]
+        return [f"{name}@{k}" for name in names for k in self.settings.ks]
 
     def linear(self, preset: str) -> System:
         """A linear preset as a system."""
@@ -164,7 +164,7 @@ class Experiment(ExitStack):
 
         def compute(folder: Path) -> None:
             options: dict[str, Any] = {"top_k": TOP_K, "run_dir": self.run.path, "on_event": print_event}
-            measure_system(system, splits, folder, keep_model=keep_model, weigh=False, **options)
+            measure_system(system, splits, folder, keep_model=keep_model, measure_size=False, **options)
 
         say(f"{system.name} …")
         inputs = {**system.identity(splits), "top_k": TOP_K, "kept": keep_model}
@@ -185,7 +185,7 @@ class Experiment(ExitStack):
 
     def evaluated(self, name: str, predictions: Predictions, costs: Costs | None = None, **columns: str) -> Row:
         """A row with the evaluation of given predictions."""
-        evaluation = self.rules.judge(self.splits, predictions)
+        evaluation = self.settings.evaluate(self.splits, predictions)
         row = Row(name, columns, evaluation, costs, predictions)
         say(f"{name}: " + "  ".join(f"{metric} {evaluation[metric]:.2f}" for metric in self.metrics("P")))
         if self.options.json is not None:  # a script that is interrupted leaves its finished rows
@@ -206,7 +206,7 @@ class Experiment(ExitStack):
         """First minus second on the same documents; None if one of them was not run."""
         if first.evaluation is None or second.evaluation is None:
             return None
-        return self.rules.test(first.evaluation, second.evaluation, (first.name, second.name))
+        return self.settings.test(first.evaluation, second.evaluation, (first.name, second.name))
 
     def about(self) -> dict[str, Any]:
         """Data, settings and machine, for the results file."""

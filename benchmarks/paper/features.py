@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from common import TOP_K, Experiment, Row
 from encoders import EncoderChoice
 
-from labelwise.comparison.measure import Clock, Costs
+from labelwise.comparison.measure import Costs, TrainingTimer
 from labelwise.comparison.system import System
 from labelwise.config import EncoderConfig
 from labelwise.config.presets import load_linear_preset
@@ -65,7 +65,7 @@ def pretrained_row(experiment: Experiment, encoder: EncoderChoice, length: int) 
     def compute() -> tuple[Predictions, Costs]:
         from labelwise.features.encoder import Encoder
 
-        clock = Clock()
+        clock = TrainingTimer()
         loaded = Encoder.load(config)
         parts = [
             Joined.of(embed(loaded, part.texts or [])) for part in (experiment.splits.train, experiment.splits.test)
@@ -84,7 +84,7 @@ def tuned_row(
         return Row(name, note=f"not run: {encoder.missing or 'X-Transformer, whose encoder it takes, failed'}")
 
     def compute() -> tuple[Predictions, Costs]:
-        clock, reader = Clock(), tuned()
+        clock, reader = TrainingTimer(), tuned()
         train, test = experiment.splits.train.texts or [], experiment.splits.test.texts or []
         tfidf = Tfidf()
         both = ((tfidf.fit_transform(train), train), (tfidf.transform(test), test))
@@ -98,7 +98,7 @@ def identity(experiment: Experiment) -> dict[str, Any]:
     return {"parabel": load_linear_preset("parabel", seed=experiment.options.seed)}
 
 
-def parabel(experiment: Experiment, parts: list[Joined], clock: Clock) -> tuple[Predictions, Costs]:
+def parabel(experiment: Experiment, parts: list[Joined], clock: TrainingTimer) -> tuple[Predictions, Costs]:
     """Predictions for the second part by a Parabel that is trained on the first part.
 
     The trees and averages are those of the preset. Features are partly dense, which `LinearTree` does not take.

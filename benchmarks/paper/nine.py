@@ -20,7 +20,7 @@ from encoders import EncoderChoice
 from output import print_event, say
 
 from labelwise import storage
-from labelwise.comparison.measure import Clock, Costs
+from labelwise.comparison.measure import Costs, TrainingTimer
 from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System, fit_model
 from labelwise.config import XTransformerConfig
@@ -70,7 +70,7 @@ def nine_system(experiment: Experiment, encoders: Sequence[EncoderChoice], **set
 
 def fit_nine(experiment: Experiment, system: System) -> tuple[Ensemble, Costs]:
     """The trained Ensemble, and its costs, with those of stages that are reused."""
-    clock = Clock(print_event)
+    clock = TrainingTimer(print_event)
     model = fit_model(system.config, experiment.splits, run_dir=experiment.run.path, on_event=clock.on_event)
     assert isinstance(model, Ensemble)
     costs = clock.costs()

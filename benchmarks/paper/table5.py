@@ -26,7 +26,7 @@ from encoders import EncoderChoice, choose_encoders, known_encoders
 from nine import LABEL_EMBEDDINGS, Nine, nine_rows
 from output import difference, figure, finish, markdown, say
 
-from labelwise.comparison.contest import pooled
+from labelwise.comparison.results import pooled
 from labelwise.errors import UsageError
 
 CLAIMS = {

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelwise import LinearTree, load_dataset, load_splits, precision_at_k, storage, write_shop
-from labelwise.comparison.measure import Clock
+from labelwise.comparison.measure import TrainingTimer
 from labelwise.config.presets import load_linear_preset
 from labelwise.features.tfidf import Tfidf
 from labelwise.metrics import evaluate
@@ -340,7 +340,7 @@ def test_parabel_on_dense_features_is_parabel(paper, shop, monkeypatch):
     experiment = Namespace(
         splits=Namespace(train=train, test=test), options=Namespace(seed=0, threads=1), run=Namespace(on_event=None)
     )
-    found, costs = features.parabel(experiment, parts, Clock())
+    found, costs = features.parabel(experiment, parts, TrainingTimer())
     sparse = [sp.csr_array(part.matrix()) for part in parts]
     own = LinearTree(config).fit(sparse[0], train.Y, label_names=train.labels).predict(sparse[1], top_k=20)
     assert costs.train_s > 0

@@ -59,7 +59,7 @@ def test_means_over_seeds(labelwise, shop, tmp_path):
     assert f"{sum(values) / 2:.2f} ±{spread:.2f}" in page
 
 
-def test_one_that_fails_is_told_in_its_row(labelwise, shop_features, tmp_path):
+def test_a_system_that_fails_has_the_reason_in_its_row(labelwise, shop_features, tmp_path):
     result = labelwise("compare", shop_features, "--systems", "hybrid,default", "--output", tmp_path / "out")
     assert result.code == 1
     assert "this system reads texts, and features has only features" in result.out
@@ -79,7 +79,7 @@ def test_one_that_fails_is_told_in_its_row(labelwise, shop_features, tmp_path):
         (("--systems", "default", "--encoder", "minilm"), "none of the systems has an encoder"),
     ],
 )
-def test_wrong_use_is_told(labelwise, shop, options, sentence):
+def test_wrong_options(labelwise, shop, options, sentence):
     result = labelwise("compare", shop, *options)
     assert result.code in (1, 2)
     assert sentence in result.err

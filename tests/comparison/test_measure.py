@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labelwise import LinearTree, generate_shop, load_model
-from labelwise.comparison.measure import Clock, Outcome, measure_system
+from labelwise.comparison.measure import Outcome, TrainingTimer, measure_system
 from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System
 from labelwise.config.presets import load_linear_preset
@@ -19,12 +19,12 @@ def splits():
     return Splits(name="shop", train=train, validation=None, test=test, generated=True)
 
 
-def test_found_stages_count_as_if_they_were_computed(tmp_path):
+def test_training_seconds_include_those_of_found_stages(tmp_path):
     for name, seconds in (("a", 100.0), ("b", 1000.0)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "stage.json").write_text(json.dumps({"seconds": seconds, "cpu_seconds": 2 * seconds}))
     heard = []
-    clock = Clock(lambda name, values: heard.append(name))
+    clock = TrainingTimer(lambda name, values: heard.append(name))
     clock.on_event("stage", {"found": True, "folder": str(tmp_path / "a")})
     clock.on_event("stage", {"found": True, "folder": str(tmp_path / "a")})  # once is enough
     clock.on_event("stage", {"found": False, "folder": str(tmp_path / "b")})
@@ -36,7 +36,7 @@ def test_found_stages_count_as_if_they_were_computed(tmp_path):
     assert heard == ["stage"] * 4
 
 
-def test_measured_predictions_are_the_model_s_own(splits, tmp_path):
+def test_measured_predictions_are_those_of_the_model(splits, tmp_path):
     system = System(name="default", preset="default")
     costs = measure_system(system, splits, tmp_path / "out", top_k=5, run_dir=None, keep_model=True)
     outcome = Outcome.load(tmp_path / "out", splits)

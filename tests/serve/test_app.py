@@ -292,7 +292,7 @@ def test_explanations_come_with_the_suggestions(client, monkeypatch):
         def to_dict(self):
             return self.told
 
-    def explain(model, text, label=None, top_k=5):
+    def explain(model, text, label=None, top_k=5, threads=None):
         return [Told(text, label) for label, _ in model.predict([text], top_k=top_k)[0]]
 
     monkeypatch.setattr("labelwise.serve.suggest.can_explain", lambda: True)

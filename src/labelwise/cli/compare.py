@@ -14,9 +14,10 @@ from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
-from labelwise.comparison.contest import EvalSettings, SystemComparison, prediction_files, run_contest
+from labelwise.comparison.results import SystemComparison
+from labelwise.comparison.runner import EvalSettings, prediction_files, run_comparison
 from labelwise.comparison.system import parse_systems
-from labelwise.comparison.tables import contest_markdown, contest_table, tests_table
+from labelwise.comparison.tables import comparison_markdown, differences_table, systems_table
 from labelwise.comparison.worker import DataLocation
 from labelwise.data import Format, ReadOptions
 from labelwise.errors import LabelwiseError, MissingExtraError, UsageError
@@ -86,46 +87,46 @@ class Compare(Command):
         source = DataLocation(
             path=str(self.data), split=self.split, format=self.format, options=self.read, max_docs=self.max_docs
         )
-        contest = run_contest(
+        comparison = run_comparison(
             systems, source, settings=settings, run_dir=self.run_dir, against=against, on_event=show.on_event
         )
         if self.json:
-            out.print(json.dumps(contest.to_dict(), indent=2, ensure_ascii=False), markup=False)
+            out.print(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False), markup=False)
         else:
-            for table in filter(None, (contest_table(contest), tests_table(contest))):
+            for table in filter(None, (systems_table(comparison), differences_table(comparison))):
                 _print_whole(out, table)
         if self.output is not None:
-            self._write(contest, self.output, show)
-        if contest.failed:
-            names = ", ".join(entry.name for entry in contest.failed)
-            raise LabelwiseError(f"{len(contest.failed)} of {len(contest.entries)} systems failed: {names}")
+            self._write(comparison, self.output, show)
+        if comparison.failed:
+            names = ", ".join(entry.name for entry in comparison.failed)
+            raise LabelwiseError(f"{len(comparison.failed)} of {len(comparison.results)} systems failed: {names}")
 
-    def _write(self, contest: SystemComparison, folder: Path, show: Show) -> None:
+    def _write(self, comparison: SystemComparison, folder: Path, show: Show) -> None:
         """Write the page, the metrics as JSON and the plots."""
         from labelwise.storage import atomic_file, write_json
 
         folder.mkdir(parents=True, exist_ok=True)
         with atomic_file(folder / "comparison.md") as temporary:
-            temporary.write_text(contest_markdown(contest), encoding="utf-8")
-        write_json(folder / "comparison.json", contest.to_dict())
+            temporary.write_text(comparison_markdown(comparison), encoding="utf-8")
+        write_json(folder / "comparison.json", comparison.to_dict())
         written = ["comparison.md", "comparison.json"]
         try:
-            written += draw(contest, folder)
+            written += draw(comparison, folder)
         except MissingExtraError as error:
             show.remark(f"no plots: {error}")
         show.remark(f"written into {folder}: {', '.join(written)}")
 
 
-def draw(contest: SystemComparison, folder: Path) -> list[str]:
+def draw(comparison: SystemComparison, folder: Path) -> list[str]:
     """Draw both plots of a comparison. Returns the names of the files."""
     from labelwise.metrics.buckets import describe_bucket
     from labelwise.report.comparison_page import Point, plot_frequency, plot_time
 
-    evaluated = {entry.name: entry for entry in contest.entries if entry.evaluation is not None}
+    evaluated = {entry.name: entry for entry in comparison.results if entry.evaluation is not None}
     if not evaluated:
         return []
-    title = f"{contest.data} (generated data)" if contest.generated else contest.data
-    metric = f"P@{contest.ks[-1]}"
+    title = f"{comparison.data} (generated data)" if comparison.generated else comparison.data
+    metric = f"P@{comparison.ks[-1]}"
 
     def point(score: Any) -> Point:
         return Point(score.value, score.low, score.high)
@@ -139,7 +140,7 @@ def draw(contest: SystemComparison, folder: Path) -> list[str]:
         return ["time.svg"]
     fewest = {name: bucket.fewest for name, bucket in buckets.items()}
     below = [f"{name}: {describe_bucket(name, fewest)}\n{buckets[name].n_labels:,} labels" for name in used]
-    metric = f"R@{contest.ks[-1]}"
+    metric = f"R@{comparison.ks[-1]}"
     rows = {name: [point(e.buckets[bucket].scores[metric]) for bucket in used] for name, e in evaluations.items()}
     plot_frequency(rows, below, folder / "frequency.svg", metric=metric, title=title)
     return ["time.svg", "frequency.svg"]

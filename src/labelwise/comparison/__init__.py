@@ -1,5 +1,5 @@
-"""Several systems on the same documents.
+"""Comparison of several systems on the same documents.
 
-What to train and on what (`system`, `splits`), one of them measured (`measure`), in a process of its own (`worker`),
-all of them compared (`contest`) and shown (`tables`).
+`system` and `splits` describe what is trained and on which data, `measure` measures one system, `worker` does so in a
+process of its own, `runner` compares all of them, `results` and `tables` hold and show the results.
 """

@@ -1,4 +1,4 @@
-"""One system, measured: its predictions, and what they cost."""
+"""Measurement of one system: its predictions, and their costs in time, memory and disk space."""
 
 from __future__ import annotations
 
@@ -23,57 +23,58 @@ from labelwise.predictions import Predictions
 from labelwise.types import Csr, OnEvent
 
 _KIND = "predictions"
-_TO_WARM_UP = 200
+_WARM_UP_DOCS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """What a system takes; None where it was not measured."""
+    """Costs of a system; None where a cost was not measured."""
 
     train_s: float | None = None
-    """Wall seconds of training, those of stages that were found in the run directory included."""
+    """Wall seconds of training, including those of stages that were found in the run directory."""
     train_cpu_s: float | None = None
-    """CPU seconds of the same, of all threads."""
+    """CPU seconds of training on all threads, including those of found stages."""
     found_s: float = 0.0
-    """How many of the wall seconds were spent before, on stages that were found."""
+    """The part of `train_s` that earlier runs spent on found stages."""
     predict_ms: float | None = None
-    """Wall milliseconds for each of the documents, predicted together."""
+    """Wall milliseconds for one document, where all documents are predicted together."""
     predict_cpu_ms: float | None = None
+    """CPU milliseconds for one document."""
     peak_mib: float | None = None
-    """Most memory of the process in training and prediction, with the data in it."""
+    """Peak memory of the process in training and prediction, including the data."""
     gpu_peak_mib: float | None = None
-    """Most memory that torch held on the GPU."""
+    """Peak memory that torch allocated on the GPU."""
     model_mb: float | None = None
     """Size of the saved model."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
-    """Predictions with their costs, as they lie in a run directory."""
+    """Predictions with their costs, as a run directory keeps them."""
 
     predictions: Predictions
-    """Laid over the labels of the test documents."""
+    """Predictions over the labels of the test documents."""
     costs: Costs
     model: Path | None = None
-    """Folder of the model that predicted, where it was kept."""
+    """Folder of the model, if it was kept."""
 
     def save(self, folder: Path) -> None:
-        """Write a folder that `load` reads, or add to it."""
+        """Write predictions and costs into a folder, which may exist."""
         folder.mkdir(parents=True, exist_ok=True)
-        found = self.predictions
-        n_known = len(found.labels) if found.n_known is None else found.n_known
-        about = {"n_known": n_known, "unknown": list(found.labels[n_known:])}
-        storage.save(folder / "predictions", kind=_KIND, config=about, matrices={"Y_pred": found.matrix})
+        predictions = self.predictions
+        n_known = len(predictions.labels) if predictions.n_known is None else predictions.n_known
+        about = {"n_known": n_known, "unknown": list(predictions.labels[n_known:])}
+        storage.save(folder / "predictions", kind=_KIND, config=about, matrices={"Y_pred": predictions.matrix})
         storage.write_json(folder / "costs.json", self.costs)
 
     @classmethod
     def load(cls, folder: Path, splits: Splits) -> Self:
-        """Read what `save` wrote, for the same test documents."""
+        """Read a folder that `save` wrote for these test documents."""
         saved = storage.load(folder / "predictions", kind=_KIND)
         labels, n_known = splits.test.labels, saved.config["n_known"]
         matrix = saved.matrices["Y_pred"]
         if n_known != len(labels) or matrix.shape[0] != len(splits.test):
-            raise StorageError(f"{folder} holds predictions of other documents; make them again")
+            raise StorageError(f"{folder} holds predictions of other documents; predict again")
         known = {field.name for field in fields(Costs)}
         costs = {name: value for name, value in storage.read_json(folder / "costs.json").items() if name in known}
         names = [*labels, *saved.config["unknown"]]
@@ -81,39 +82,39 @@ class Outcome:
         return cls(predictions=Predictions(matrix, names, splits.test.ids, n_known), costs=Costs(**costs), model=model)
 
 
-class Clock:
-    """Wall and CPU seconds of some work, and those that found stages of it had taken before.
+class TrainingTimer:
+    """Wall and CPU seconds of a training, to which the seconds of stages found in the run directory are added.
 
-    >>> clock = Clock(on_event)
-    >>> model.fit(texts, Y, run_dir=run_dir, on_event=clock.on_event)
-    >>> clock.seconds()
+    >>> timer = TrainingTimer(on_event)
+    >>> model.fit(texts, Y, run_dir=run_dir, on_event=timer.on_event)
+    >>> timer.costs()
     """
 
     def __init__(self, listener: OnEvent | None = None) -> None:
         self._listener = listener
-        self._seen: set[str] = set()
+        self._stages: set[str] = set()
         self.found_s = self.found_cpu_s = 0.0
         self._wall, self._cpu = time.perf_counter(), time.process_time()
 
     def on_event(self, name: str, values: Mapping[str, Any]) -> None:
-        """Listen to the stages, and pass everything on."""
-        fresh = name == "stage" and values["folder"] not in self._seen
-        if fresh:
-            self._seen.add(values["folder"])
-        if fresh and values["found"]:
-            about = storage.read_json(Path(values["folder"]) / "stage.json")
-            self.found_s += about["seconds"]
-            self.found_cpu_s += about["cpu_seconds"]
+        """Add the seconds of a found stage, once for each stage; pass every event on to the listener."""
+        first = name == "stage" and values["folder"] not in self._stages
+        if first:
+            self._stages.add(values["folder"])
+        if first and values["found"]:
+            stage = storage.read_json(Path(values["folder"]) / "stage.json")
+            self.found_s += stage["seconds"]
+            self.found_cpu_s += stage["cpu_seconds"]
         if self._listener is not None:
             self._listener(name, values)
 
-    def spent(self) -> tuple[float, float]:
-        """Wall and CPU seconds since it was made."""
+    def elapsed(self) -> tuple[float, float]:
+        """Wall and CPU seconds since the timer was created."""
         return time.perf_counter() - self._wall, time.process_time() - self._cpu
 
     def costs(self) -> Costs:
-        """The same with what found stages had taken, as costs of training."""
-        wall, cpu = self.spent()
+        """The costs of training so far, including found stages."""
+        wall, cpu = self.elapsed()
         return Costs(train_s=wall + self.found_s, train_cpu_s=cpu + self.found_cpu_s, found_s=self.found_s)
 
 
@@ -125,34 +126,35 @@ def measure_system(
     top_k: int,
     run_dir: Path | None,
     keep_model: bool = False,
-    weigh: bool = True,
+    measure_size: bool = True,
     on_event: OnEvent | None = None,
 ) -> Costs:
-    """Train or load, predict, and write an `Outcome` into a folder; with `keep_model` the model beside it.
+    """Train or load a system, predict the test documents, and write an `Outcome` into a folder. Returns the costs.
 
-    A model that is not kept is saved and removed again to learn its size, unless not even that is wanted (`weigh`).
+    With `keep_model` the folder also gets the model. Otherwise the model is saved to a temporary folder for its size,
+    unless `measure_size` is false.
 
-    Memory is not measured here: that is for a process that does nothing else (`labelwise.comparison.worker`).
+    Memory is not measured here, since the process may hold other things: see `labelwise.comparison.worker`.
     """
     if system.model is None:
         _warm_up(system, splits)
     reset_gpu_peak()
-    clock = Clock(on_event)
-    model = system.make(splits, run_dir=run_dir, on_event=clock.on_event)
+    timer = TrainingTimer(on_event)
+    model = system.make(splits, run_dir=run_dir, on_event=timer.on_event)
     if system.model is None:
-        costs = clock.costs()
+        costs = timer.costs()
     else:
         report = model.report_
         costs = Costs(train_s=report.seconds, train_cpu_s=report.cpu_seconds)
     test = splits.test
-    few = test.take(np.arange(min(8, len(test))))
-    model.predict(model.inputs(few), top_k=top_k)  # what a first call has to load is not the documents' fault
-    clock = Clock()
+    first_docs = test.take(np.arange(min(8, len(test))))
+    model.predict(model.inputs(first_docs), top_k=top_k)  # what a first call has to load is not the documents' fault
+    timer = TrainingTimer()
     predictions = model.predict(model.inputs(test), top_k=top_k, ids=test.ids, on_event=on_event)
-    wall, cpu = clock.spent()
+    wall, cpu = timer.elapsed()
     n_docs = max(len(test), 1)
     costs = replace(costs, predict_ms=1000 * wall / n_docs, predict_cpu_ms=1000 * cpu / n_docs)
-    size = _model_size(system, model, folder, keep_model) if keep_model or weigh else None
+    size = _model_size(system, model, folder, keep_model) if keep_model or measure_size else None
     costs = replace(costs, gpu_peak_mib=gpu_peak_mib(), model_mb=size)
     Outcome(predictions=predictions.with_labels(test.labels), costs=costs).save(folder)
     return costs
@@ -170,34 +172,34 @@ def _model_size(system: System, model: Any, folder: Path, keep: bool) -> float:
 
 
 def folder_mb(folder: Path) -> float:
-    """Megabytes of all files in a folder."""
+    """Size of all files of a folder in megabytes."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
 
 
 def _warm_up(system: System, splits: Splits) -> None:
-    """Have numba's kernels loaded, or compiled, and torch imported before time is taken."""
+    """Load or compile the kernels and import torch, so that this is not part of the measured time."""
     config = system.config.warm_up()
     for one in system.trained():
         model_class(one.config.kind)
-    few = splits.train.take(np.arange(min(_TO_WARM_UP, len(splits.train))))
-    used = np.unique(few.Y.indices)
+    first_docs = splits.train.take(np.arange(min(_WARM_UP_DOCS, len(splits.train))))
+    used = np.unique(first_docs.Y.indices)
     if len(used):
         index = replace(config.index, n_clusters=None)
-        documents = few.documents
+        documents = first_docs.documents
         settings = replace(config, index=index, holdout=HoldoutConfig(calibrate=False))
-        model = LinearTree(settings).fit(documents, Csr(few.Y[:, used]))
+        model = LinearTree(settings).fit(documents, Csr(first_docs.Y[:, used]))
         model.predict(documents[:8])
 
 
 def reset_gpu_peak() -> None:
-    """Forget what earlier work held on the GPU."""
+    """Start to measure peak memory on the GPU from the memory that is allocated now."""
     torch: Any = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
 
 
 def gpu_peak_mib() -> float | None:
-    """Most memory that torch held on the GPU; None without one."""
+    """Peak memory that torch allocated on the GPU; None without a GPU."""
     torch: Any = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
         return None

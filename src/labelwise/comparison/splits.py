@@ -73,7 +73,7 @@ class Splits:
 
     @property
     def title(self) -> str:
-        """The name, and a warning where the data are generated."""
+        """The name, with a note if the data are generated."""
         return f"{self.name} (generated data)" if self.generated else self.name
 
     @cached_property

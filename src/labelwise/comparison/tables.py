@@ -1,4 +1,4 @@
-"""A contest as a table for the terminal and as a page of markdown."""
+"""Tables of a comparison for the terminal, and its page in Markdown."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from math import isnan
 
 from rich.table import Table
 
-from labelwise.comparison.contest import METRICS, SystemComparison, SystemResult
 from labelwise.comparison.measure import Costs
+from labelwise.comparison.results import METRICS, SystemComparison, SystemResult
 from labelwise.metrics.buckets import describe_bucket
 from labelwise.metrics.evaluation import Score
 from labelwise.metrics.intervals import Difference
@@ -22,95 +22,95 @@ COSTS: dict[str, Callable[[Costs], float | None]] = {
     "GPU MiB": lambda costs: costs.gpu_peak_mib,
     "MB on disk": lambda costs: costs.model_mb,
 }
-GENERATED = "The data are generated: no claim should rest on these figures alone."
+GENERATED = "The data are generated: no claim should rest on these results alone."
 
 
-def contest_table(contest: SystemComparison) -> Table:
-    """Four lines for each system: P, R, nDCG and PSP by cut-off, with the costs beside the first."""
-    judged = next((entry.evaluation for entry in contest.entries if entry.evaluation is not None), None)
-    about = "" if judged is None else f"{judged.n_docs:,} documents, {judged.n_labels:,} labels; "
-    caption = [f"{about}percent, {_spread(contest)}; times and memory of a process of its own"]
-    if contest.generated:
+def systems_table(comparison: SystemComparison) -> Table:
+    """A table with four rows for each system: P, R, nDCG and PSP by cut-off, the costs in the first row."""
+    found = next((result.evaluation for result in comparison.results if result.evaluation is not None), None)
+    about = "" if found is None else f"{found.n_docs:,} documents, {found.n_labels:,} labels; "
+    caption = [f"{about}percent, {_spread(comparison)}; times and memory of a process of its own"]
+    if comparison.generated:
         caption.append(GENERATED)
-    table = Table(title=contest.data, caption="\n".join(caption))
+    table = Table(title=comparison.data, caption="\n".join(caption))
     table.add_column("system", overflow="fold")
     table.add_column("")
-    columns = [*(f"@{k}" for k in contest.ks), *_costs(contest)]
+    columns = [*(f"@{k}" for k in comparison.ks), *_costs(comparison)]
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
-    shown = [metric for metric in METRICS if f"{metric}@{contest.ks[0]}" in contest.metrics()]
-    for entry in contest.entries:
+    shown = [metric for metric in METRICS if f"{metric}@{comparison.ks[0]}" in comparison.metrics()]
+    for result in comparison.results:
         table.add_section()
-        if entry.error is not None:
-            table.add_row(entry.name, f"[red]failed[/]: {_escaped(entry.error)}")
+        if result.error is not None:
+            table.add_row(result.name, f"[red]failed[/]: {_escaped(result.error)}")
             continue
-        costs = [_plain(COSTS[name](entry.costs)) for name in _costs(contest)]
+        costs = [_plain(COSTS[name](result.costs)) for name in _costs(comparison)]
         for number, metric in enumerate(shown):
-            cells = [_figure(entry, f"{metric}@{k}") for k in contest.ks]
-            table.add_row(entry.name if number == 0 else "", metric, *cells, *(costs if number == 0 else ()))
+            cells = [_figure(result, f"{metric}@{k}") for k in comparison.ks]
+            table.add_row(result.name if number == 0 else "", metric, *cells, *(costs if number == 0 else ()))
     return table
 
 
-def tests_table(contest: SystemComparison) -> Table | None:
-    """Every system minus the first, with the interval of the difference and p; None if there is nothing to test."""
-    tested = [entry for entry in contest.entries if entry.against_first is not None]
+def differences_table(comparison: SystemComparison) -> Table | None:
+    """A table of the differences of every system to the first, with intervals and p-values; None for one system."""
+    tested = [result for result in comparison.results if result.against_first is not None]
     if not tested:
         return None
-    title = f"minus {contest.entries[0].name}"
+    title = f"minus {comparison.results[0].name}"
     table = Table(title=title, caption=f"percent points, 95 % interval, p of the paired test; bold: p < {SIGNIFICANT}")
     table.add_column("system", overflow="fold")
     table.add_column("")
-    for k in contest.ks:
+    for k in comparison.ks:
         table.add_column(f"@{k}", justify="right", no_wrap=True)
-    for entry in tested:
+    for result in tested:
         table.add_section()
         for number, metric in enumerate(METRICS):
-            found = [_difference(entry, f"{metric}@{k}") for k in contest.ks]
+            found = [_difference(result, f"{metric}@{k}") for k in comparison.ks]
             if any(found):
                 cells = [
                     "" if d is None else f"[bold]{_test(d)}[/]" if d.p_value < SIGNIFICANT else _test(d) for d in found
                 ]
-                table.add_row(entry.name if number == 0 else "", metric, *cells)
+                table.add_row(result.name if number == 0 else "", metric, *cells)
     return table
 
 
-def contest_markdown(contest: SystemComparison) -> str:
-    """The page: figures, costs, tests against the first, and figures by label frequency."""
-    lines = [f"# Systems on {contest.data}", ""]
-    if contest.generated:
+def comparison_markdown(comparison: SystemComparison) -> str:
+    """The page: metrics, costs, differences to the first system, and recall by label frequency."""
+    lines = [f"# Systems on {comparison.data}", ""]
+    if comparison.generated:
         lines += [GENERATED, ""]
-    metrics, good = contest.metrics(), [entry for entry in contest.entries if entry.error is None]
-    lines += [f"Percent, {_spread(contest)}.", ""]
+    metrics, good = comparison.metrics(), [result for result in comparison.results if result.error is None]
+    lines += [f"Percent, {_spread(comparison)}.", ""]
     lines += _markdown(["system", *metrics], [[e.name, *(_figure(e, m, plain=True) for m in metrics)] for e in good])
     lines += ["", "Training and prediction, each system in a process of its own.", ""]
-    costs = _costs(contest)
+    costs = _costs(comparison)
     lines += _markdown(["system", *costs], [[e.name, *(_plain(COSTS[c](e.costs)) for c in costs)] for e in good])
-    tested = [entry for entry in good if entry.against_first is not None]
+    tested = [result for result in good if result.against_first is not None]
     if tested:
-        lines += ["", f"Minus {contest.entries[0].name}: percent points, 95 % interval, p of the paired test.", ""]
+        lines += ["", f"Minus {comparison.results[0].name}: percent points, 95 % interval, p of the paired test.", ""]
         rows = []
-        for entry in tested:
-            found = [_difference(entry, metric) for metric in metrics]
-            rows.append([entry.name, *("" if d is None else _test(d) for d in found)])
+        for result in tested:
+            found = [_difference(result, metric) for metric in metrics]
+            rows.append([result.name, *("" if d is None else _test(d) for d in found)])
         lines += _markdown(["system", *metrics], rows)
-    lines += _by_frequency(contest, good)
-    for entry in contest.failed:
-        lines += ["", f"**{entry.name} failed**: {entry.error}"]
+    lines += _by_frequency(comparison, good)
+    for result in comparison.failed:
+        lines += ["", f"**{result.name} failed**: {result.error}"]
     return "\n".join(lines) + "\n"
 
 
-def _by_frequency(contest: SystemComparison, good: list[SystemResult]) -> list[str]:
-    """Recall of the labels of each bucket at the last cut-off."""
-    judged = next((entry.evaluation for entry in good if entry.evaluation is not None), None)
-    if judged is None or not judged.buckets:
+def _by_frequency(comparison: SystemComparison, good: list[SystemResult]) -> list[str]:
+    """The section about the recall of the labels of each bucket at the last cut-off."""
+    found = next((result.evaluation for result in good if result.evaluation is not None), None)
+    if found is None or not found.buckets:
         return []
-    fewest = {name: bucket.fewest for name, bucket in judged.buckets.items()}
-    metric = f"R@{contest.ks[-1]}"
-    headings = [f"{name}: {describe_bucket(name, fewest)}" for name in judged.buckets]
+    fewest = {name: bucket.fewest for name, bucket in found.buckets.items()}
+    metric = f"R@{comparison.ks[-1]}"
+    headings = [f"{name}: {describe_bucket(name, fewest)}" for name in found.buckets]
     rows = []
-    for entry in good:
-        assert entry.evaluation is not None
-        rows.append([entry.name, *(_score(entry.evaluation.buckets[name].scores[metric]) for name in judged.buckets)])
+    for result in good:
+        assert result.evaluation is not None
+        rows.append([result.name, *(_score(result.evaluation.buckets[name].scores[metric]) for name in found.buckets)])
     return ["", f"{metric} of the labels by their frequency in training.", "", *_markdown(["system", *headings], rows)]
 
 
@@ -119,23 +119,23 @@ def _markdown(headings: list[str], rows: list[list[str]]) -> list[str]:
     return [f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines]
 
 
-def _costs(contest: SystemComparison) -> list[str]:
-    """Columns in which any system has a figure."""
-    return [name for name, of in COSTS.items() if any(of(entry.costs) is not None for entry in contest.entries)]
+def _costs(comparison: SystemComparison) -> list[str]:
+    """Names of the costs that were measured for at least one system."""
+    return [name for name, of in COSTS.items() if any(of(result.costs) is not None for result in comparison.results)]
 
 
-def _spread(contest: SystemComparison) -> str:
-    if contest.n_seeds > 1:
-        return f"mean ± standard deviation over {contest.n_seeds} seeds"
+def _spread(comparison: SystemComparison) -> str:
+    if comparison.n_seeds > 1:
+        return f"mean ± standard deviation over {comparison.n_seeds} seeds"
     return "± half the 95 % interval"
 
 
-def _figure(entry: SystemResult, metric: str, *, plain: bool = False) -> str:
-    score = None if entry.evaluation is None else entry.evaluation.scores.get(metric)
+def _figure(result: SystemResult, metric: str, *, plain: bool = False) -> str:
+    score = None if result.evaluation is None else result.evaluation.scores.get(metric)
     if score is None:
         return ""
-    deviation = entry.deviation(metric)
-    if deviation is None and entry.seeds and len(entry.seeds) == 1:
+    deviation = result.deviation(metric)
+    if deviation is None and result.seeds and len(result.seeds) == 1:
         return _score(score, plain=plain)
     spread = f"±{deviation:.2f}"
     return f"{score.value:.2f} {spread}" if plain else f"{score.value:.2f} [dim]{spread}[/]"
@@ -150,8 +150,8 @@ def _score(score: Score, *, plain: bool = True) -> str:
     return f"{score.value:.2f} {half}" if plain else f"{score.value:.2f} [dim]{half}[/]"
 
 
-def _difference(entry: SystemResult, metric: str) -> Difference | None:
-    return None if entry.against_first is None else entry.against_first.differences.get(metric)
+def _difference(result: SystemResult, metric: str) -> Difference | None:
+    return None if result.against_first is None else result.against_first.differences.get(metric)
 
 
 def _test(found: Difference) -> str:

@@ -1,7 +1,7 @@
-"""A process that measures one system and ends, so that CPU time and memory are that system's own.
+"""A process that measures one system, so that CPU time and memory are those of this system alone.
 
-``python -m labelwise.comparison.worker JOB.json`` is told by a file what to do, tells what it does in lines of JSON on
-standard output, and leaves an `Outcome` in the job's folder.
+``python -m labelwise.comparison.worker JOB.json`` reads its job from a file, writes events as lines of JSON to standard
+output, and writes an `Outcome` into the folder of the job.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from labelwise.types import OnEvent
 
 @dataclass(frozen=True, kw_only=True)
 class DataLocation:
-    """Where the data are and how they are read, for a process that has to read them again."""
+    """Path and format of the data, for a process that reads them itself."""
 
     path: str
     split: str = "test"
@@ -36,7 +36,7 @@ class DataLocation:
     max_docs: int | None = None
 
     def read(self, on_event: OnEvent | None = None) -> Splits:
-        """The splits."""
+        """Read the splits."""
         return Splits.read(
             self.path,
             split=self.split,
@@ -47,7 +47,7 @@ class DataLocation:
         )
 
 
-def measure_alone(
+def measure_in_process(
     system: System,
     source: DataLocation,
     folder: Path,
@@ -57,7 +57,7 @@ def measure_alone(
     keep_model: bool = True,
     on_event: OnEvent | None = None,
 ) -> None:
-    """`measure_system` in a process of its own; what it tells is passed on."""
+    """Run `measure_system` in a process of its own, and pass its events on."""
     job = {
         "system": system.to_dict(),
         "source": asdict(source),
@@ -73,49 +73,49 @@ def measure_alone(
     environment = {**os.environ, "PYTHONPATH": code if not others else os.pathsep.join((code, others))}
     command = [sys.executable, "-m", "labelwise.comparison.worker", str(folder / "job.json")]
     with (
-        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as complaints,
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors,
         subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=complaints, encoding="utf-8", errors="replace"
+            command, env=environment, stdout=subprocess.PIPE, stderr=errors, encoding="utf-8", errors="replace"
         ) as process,
     ):
         try:
-            failure = _listen(process, on_event)
+            failure = _read_events(process, on_event)
         finally:
             if process.poll() is None:
                 process.terminate()
-        complaints.seek(0)
-        lines = complaints.read().strip().splitlines()
+        errors.seek(0)
+        lines = errors.read().strip().splitlines()
     (folder / "job.json").unlink()
     if process.returncode != 0:
-        raise LabelwiseError(failure or _ended(process.returncode, lines))
+        raise LabelwiseError(failure or _exit_reason(process.returncode, lines))
 
 
-def _listen(process: subprocess.Popen[str], on_event: OnEvent | None) -> str | None:
-    """Pass on what the process tells, until it ends; gives what went wrong, if it said so."""
+def _read_events(process: subprocess.Popen[str], on_event: OnEvent | None) -> str | None:
+    """Pass on the events of the process until it ends. Returns its error message, if it sent one."""
     failure = None
     for line in process.stdout or ():
         try:
-            told = json.loads(line)
-        except ValueError:  # some library's own words
+            message = json.loads(line)
+        except ValueError:  # output of another library
             continue
-        if not isinstance(told, dict):
+        if not isinstance(message, dict):
             continue
-        if "error" in told:
-            failure = str(told["error"])
-        elif on_event is not None and "event" in told:
-            on_event(told["event"], told["values"])
+        if "error" in message:
+            failure = str(message["error"])
+        elif on_event is not None and "event" in message:
+            on_event(message["event"], message["values"])
     process.wait()
     return failure
 
 
-def _ended(code: int, lines: list[str]) -> str:
+def _exit_reason(code: int, lines: list[str]) -> str:
     if code < 0:
-        return f"its process was killed by signal {-code}" + (", perhaps for want of memory" if code == -9 else "")
+        return f"its process was killed by signal {-code}" + (", perhaps for lack of memory" if code == -9 else "")
     return f"its process ended with code {code}" + (f": {lines[-1]}" if lines else "")
 
 
 def run_job(job: Mapping[str, Any], on_event: OnEvent | None = None) -> None:
-    """Do what a job says; memory is that of this process."""
+    """Measure the system of a job; the memory is that of this process."""
     from labelwise.comparison.measure import Costs, measure_system
 
     source = DataLocation(**{**job["source"], "options": ReadOptions.of(job["source"]["options"])})
@@ -129,13 +129,13 @@ def run_job(job: Mapping[str, Any], on_event: OnEvent | None = None) -> None:
         keep_model=job["keep_model"],
         on_event=on_event,
     )
-    if job["system"]["model"] is None:  # a model that was only loaded says nothing of training
+    if job["system"]["model"] is None:  # a model that was only loaded has no memory of training
         costs = replace(costs, peak_mib=_peak_mib())
     storage.write_json(folder / "costs.json", Costs(**asdict(costs)))
 
 
 def _peak_mib() -> float | None:
-    """Most memory of this process since it began; None where the system does not tell."""
+    """Peak memory of this process; None on systems that do not report it."""
     try:
         import resource
     except ImportError:  # Windows
@@ -144,20 +144,20 @@ def _peak_mib() -> float | None:
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20)
 
 
-def _tell(name: str, values: Mapping[str, Any]) -> None:
+def _write_event(name: str, values: Mapping[str, Any]) -> None:
     sys.stdout.write(json.dumps({"event": name, "values": dict(values)}, default=str) + "\n")
     sys.stdout.flush()
 
 
 def main() -> None:
-    """Do the job that the file named on the command line describes."""
+    """Run the job of the file that the command line names."""
     limit_heap_growth()
     try:
-        run_job(storage.read_json(Path(sys.argv[1])), _tell)
+        run_job(storage.read_json(Path(sys.argv[1])), _write_event)
     except LabelwiseError as error:
         sys.stdout.write(json.dumps({"error": str(error)}) + "\n")
         sys.exit(error.exit_code)
-    except (MemoryError, RuntimeError) as error:  # torch's words when a GPU is full, and the like
+    except (MemoryError, RuntimeError) as error:  # such as torch's error when the memory of a GPU is full
         first = str(error).strip().partition("\n")[0]
         sys.stdout.write(json.dumps({"error": f"{type(error).__name__}: {first}"}) + "\n")
         raise
