@@ -109,7 +109,7 @@ def accuracy(preset: str, data: Path, *, sklearn: bool = False) -> tuple[float, 
     splits = Splits.read(data, options=ReadOptions(allow_duplicate_ids=True))
     train, test = splits.train, splits.test
     documents, judged = _sklearn_features(train.texts, test.texts) if sklearn else (train.texts, test.texts)
-    model = LinearTree(load_linear_preset(preset)).fit(documents, train.Y, label_names=train.labels)
+    model = LinearTree(load_linear_preset(preset, calibrate=False)).fit(documents, train.Y, label_names=train.labels)
     found = model.predict(judged, top_k=5).with_labels(test.labels)
     weights = inverse_propensity(splits.Y_train)
     return (*(precision_at_k(test.Y, found, k=k) for k in (1, 3, 5)), psp_at_k(test.Y, found, weights, k=5))

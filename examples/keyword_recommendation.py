@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelwise import Dataset, LinearTree, LinearTreeConfig, Neighbours, explain, generate_shop, split_validation
+from labelwise import Dataset, LinearTree, LinearTreeConfig, Neighbours, explain, generate_shop
 
 N_WORDS, N_PRODUCTS, N_QUERIES = 4, 2, 3
 """Numbers of words, similar products and related queries that are shown."""
@@ -54,10 +54,9 @@ class KeywordRecommender:
 
     @classmethod
     def learn(cls, train: Dataset, config: LinearTreeConfig | None = None) -> KeywordRecommender:
-        """Train on products with their queries; a tenth of them shows what scores mean."""
-        rest, aside = split_validation(train, 0.1, seed=0)
-        model = LinearTree(config).fit(rest.texts or [], rest.Y, label_names=rest.labels, validation=aside)
-        return cls(model, rest)
+        """Train on products with their queries."""
+        model = LinearTree(config).fit(train.texts or [], train.Y, label_names=train.labels)
+        return cls(model, train)
 
     def suggest(self, title: str, top_k: int = 5) -> list[Suggestion]:
         """The best queries for a product's title."""
@@ -100,7 +99,6 @@ def main() -> None:
     parser.add_argument("--top-k", type=int, default=5)
     options = parser.parse_args()
     print(f"generating {options.products:,} products with {options.queries:,} queries; training …", flush=True)
-
     train, test = generate_shop(options.products, options.queries).values()
     recommender = KeywordRecommender.learn(train)
     for title in options.titles or (test.texts or [])[:2]:

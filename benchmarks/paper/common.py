@@ -135,8 +135,9 @@ class Experiment(ExitStack):
         return [f"{name}@{k}" for name in names for k in self.settings.ks]
 
     def linear(self, preset: str) -> System:
-        """A linear preset as a system."""
-        return System(name=preset, preset=preset, settings={"seed": self.options.seed, "threads": self.options.threads})
+        """A linear preset as a system, trained once on all training documents, as published: none are held out."""
+        settings = {"seed": self.options.seed, "threads": self.options.threads, "calibrate": False}
+        return System(name=preset, preset=preset, settings=settings)
 
     def neural(self, name: str, encoder: EncoderChoice, preset: str | None = None, **changes: Any) -> System:
         """X-Transformer or another preset with an encoder, with the options of the command line and further changes."""
