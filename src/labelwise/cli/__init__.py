@@ -102,6 +102,8 @@ def _load(name: str, arguments: list[str]) -> Command:
     """The command with its parsed options; wrong usage exits with code 2 here."""
     import tyro
 
+    from labelwise.cli.settings import registry
+
     module, _, cls = COMMANDS[name][0].partition(":")
     kind: type[Command] = getattr(import_module(module), cls)
     return tyro.cli(
@@ -109,6 +111,7 @@ def _load(name: str, arguments: list[str]) -> Command:
         prog=f"labelwise {name}",
         args=arguments,
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
+        registry=registry(),
     )
 
 

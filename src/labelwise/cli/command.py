@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rich.console import Console
 
+from labelwise.cli.settings import check_options
 from labelwise.cli.show import Show
 
 
@@ -15,11 +17,15 @@ from labelwise.cli.show import Show
 class Command(ABC):
     """A command. Its fields are its options; its docstring is the head of its help."""
 
+    not_settings: ClassVar[tuple[str, ...]] = ()
+    """Options that have the name of a model's setting and another meaning."""
+
     quiet: bool = False
     """Print results and errors only, no progress and no remarks."""
 
     def start(self) -> None:
         """Set up logging and progress, then run the command."""
+        check_options(self)
         out = Console(soft_wrap=True, highlight=False)
         with Show(quiet=self.quiet) as show:
             handler = _WarningHandler(show)

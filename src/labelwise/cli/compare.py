@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -48,7 +48,7 @@ class Compare(Command):
     """Largest number of tokens of a text that the encoder reads."""
     epochs: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
     """Epochs of fine-tuning."""
-    device: Annotated[Literal["cpu", "cuda"] | None, arg(help_behavior_hint="(default: the GPU if any)")] = None
+    device: Annotated[str | None, arg(metavar="cpu|cuda|cuda:N", help_behavior_hint="(default: the GPU if any)")] = None
     """Device of the encoders."""
     threads: int | None = None
     """Number of threads; all cores if not given."""

@@ -21,6 +21,8 @@ class Export(Command):
     Try it: labelwise export my-model my-model-int8 --to onnx --int8
     """
 
+    not_settings = ("ranker",)
+
     source: Annotated[Path, Positional, arg(metavar="MODEL")]
     """Folder of a model. Of a linear model only the ranker can be made smaller (--ranker)."""
     destination: Annotated[Path, Positional, arg(metavar="OUT")]

@@ -23,6 +23,8 @@ class Runs(Command):
     Try it: labelwise runs demo-run --prune --keep 2
     """
 
+    not_settings = ("prune",)
+
     directory: Annotated[Path, Positional, arg(metavar="DIRECTORY")]
     """The run directory."""
     prune: bool = False

@@ -6,15 +6,16 @@ import os
 import sys
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, get_args
 
 from rich.console import Console
 from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
+from labelwise.cli.settings import check_options, option
 from labelwise.cli.show import Show
 from labelwise.cli.train_members import SETTINGS, asked_for, ensemble_of, plan
-from labelwise.config import Negatives, Rule
+from labelwise.config import LabelEmbedding, Negatives, Rule
 from labelwise.config.flat import flat_names
 from labelwise.config.presets import Config, changed
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset
@@ -54,7 +55,7 @@ class Train(Command):
     max_length: Annotated[int | None, arg(help_behavior_hint=AS_PRESET)] = None
     """Most tokens of a text that the encoder reads."""
     label_embedding: Annotated[
-        str | None, arg(metavar="pifa-tfidf|pifa-neural|text-emb,…", help_behavior_hint=AS_PRESET)
+        str | None, arg(metavar=f"{'|'.join(get_args(LabelEmbedding))},…", help_behavior_hint=AS_PRESET)
     ] = None
     """What labels are clustered by: the tf-idf of their documents, the embeddings of those, or their own text's."""
     rule: Annotated[Rule | None, arg(help_behavior_hint="(default: chosen on validation documents)")] = None
@@ -72,7 +73,9 @@ class Train(Command):
     learn_validation: bool = False
     """Let the model that is saved learn from the validation split too, once that has chosen and calibrated; encoders do
     not."""
-    device: Annotated[Literal["cpu", "cuda"] | None, arg(help_behavior_hint="(default: the GPU if any)")] = None
+    device: Annotated[
+        str | None, arg(metavar="cpu|cuda|cuda:N", help_behavior_hint="(default: the GPU if any)")
+    ] = None
     """Where the encoder computes."""
     opening: Annotated[int | None, arg(metavar="WORDS", help_behavior_hint=AS_PRESET)] = None
     """First words of a text that count again in tf-idf, as terms of their own: try 80 where texts are long."""
@@ -111,6 +114,7 @@ class Train(Command):
             super().start()
             return
         try:
+            check_options(self)
             self.run(Console(quiet=True), Show(quiet=True))
         except LabelwiseError as error:  # the first one says it
             sys.exit(error.exit_code)
@@ -159,17 +163,16 @@ class Train(Command):
         if refused:
             own, other = ("X-Transformer", "linear trees") if linear else ("linear trees", "X-Transformer")
             raise UsageError(
-                f"--{refused[0].replace('_', '-')} is an option of {own}, but the preset {preset} is of {other}; "
+                f"{option(refused[0])} is an option of {own}, but the preset {preset} is of {other}; "
                 "leave it out, or choose another preset"
             )
         if not linear and config.fine_tuning() is None:
             for name in ("epochs", "learn_labels"):
                 if name in given:
                     raise UsageError(
-                        f"--{name.replace('_', '-')}: the preset {preset} does not fine-tune; leave it out, or use "
-                        "x-transformer"
+                        f"{option(name)}: the preset {preset} does not fine-tune; leave it out, or use x-transformer"
                     )
-        return changed(config, given, "the settings given")
+        return changed(config, given, "", option)
 
     def _choose(self, train: Dataset, show: Show) -> tuple[str, Config]:
         """Settings for these data on this machine, told before the work begins."""

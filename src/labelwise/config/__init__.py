@@ -4,23 +4,28 @@ The string under a field is its documentation. A field with `compare=False` (thr
 is no part of a stage's identity.
 """
 
-from labelwise.config.features import EncoderConfig, TfidfConfig
+from labelwise.config.features import Analyzer, EncoderConfig, Pooling, PoolingMethod, TfidfConfig
 from labelwise.config.holdout import HoldoutConfig
 from labelwise.config.incremental import IncrementalConfig
 from labelwise.config.index import IndexConfig, LabelEmbedding
-from labelwise.config.matcher import MatcherConfig, MatcherLoss
+from labelwise.config.matcher import ComputePrecision, MatcherConfig, MatcherLoss, Precision
 from labelwise.config.models import (
     EnsembleConfig,
     LinearTreeConfig,
+    Matching,
+    MemberWeights,
     ModelConfig,
+    RankerFeatures,
     Rule,
     ScoreSpace,
     XTransformerConfig,
 )
-from labelwise.config.ranker import Negatives, RankerConfig
+from labelwise.config.ranker import Negatives, RankerConfig, RankerLoss
 from labelwise.config.score_transform import ScoreTransform
 
 __all__ = [
+    "Analyzer",
+    "ComputePrecision",
     "EncoderConfig",
     "EnsembleConfig",
     "HoldoutConfig",
@@ -30,9 +35,16 @@ __all__ = [
     "LinearTreeConfig",
     "MatcherConfig",
     "MatcherLoss",
+    "Matching",
+    "MemberWeights",
     "ModelConfig",
     "Negatives",
+    "Pooling",
+    "PoolingMethod",
+    "Precision",
     "RankerConfig",
+    "RankerFeatures",
+    "RankerLoss",
     "Rule",
     "ScoreSpace",
     "ScoreTransform",

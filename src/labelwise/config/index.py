@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
@@ -36,3 +36,9 @@ class IndexConfig(Settings):
     """Most times that the labels of a node are assigned to its children; fewer when nothing moves any more."""
     sample: Annotated[int, Range(at_least=2)] = 100_000
     """Labels of a larger node are assigned by centres that were found on a random sample of this size."""
+
+    def problems(self) -> Iterator[str]:
+        """Some methods decide on the number of clusters themselves."""
+        if self.n_clusters is not None and self.method in ("kmeans", "none"):
+            instead = "set max_leaf instead" if self.method == "kmeans" else "there is a single cluster; leave it out"
+            yield f"n_clusters is {self.n_clusters}, but method is {self.method!r}; {instead}"

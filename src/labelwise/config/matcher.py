@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from labelwise.config.settings import Count, NonNegative, Positive, Range, Settings, Share
+from labelwise.config.settings import Count, Form, NonNegative, Positive, Range, Settings, Share
 
 MatcherLoss: TypeAlias = Literal["squared-hinge", "hinge", "bce"]
 """Losses of the matcher; `labelwise.match.losses` has their formulas."""
+ComputePrecision: TypeAlias = Literal["fp32", "bf16", "fp16"]
+"""Formats of the numbers that an encoder computes with."""
+Precision: TypeAlias = Literal["auto", ComputePrecision]
+"""The precision that is asked for; auto is the best that the device has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +74,7 @@ class MatcherConfig(Settings):
     """Early stopping: stop when the recall of held-out documents' clusters has not risen this many times in a row."""
     evaluate_every: Positive = 1.0
     """Epochs between two evaluations on the held-out documents."""
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    precision: Precision = "auto"
     """Precision of the encoder: bf16 on GPUs that have it, fp32 on CPUs. Weights are updated in fp32 in any case."""
     gradient_checkpointing: bool = False
     """Compute activations again in the backward pass: less memory, a third more time."""
@@ -79,10 +82,7 @@ class MatcherConfig(Settings):
     """On a GPU, capture a step as a CUDA graph once and replay it."""
     compile: bool | None = field(default=None, compare=False)
     """On a GPU, let torch.compile fuse the encoder's operations, which takes a minute; if not given, where it pays."""
-    device: str | None = field(default=None, compare=False)
+    device: (
+        Annotated[str, Form(pattern=r"(cpu|cuda|mps|xpu)(:\d+)?", words="cpu, cuda or a device like cuda:1")] | None
+    ) = field(default=None, compare=False)
     """Device: cpu, cuda, cuda:1 …; the GPU if there is one."""
-
-    def problems(self) -> Iterator[str]:
-        """A device must be one that torch could know."""
-        if self.device is not None and not re.fullmatch(r"(cpu|cuda|mps|xpu)(:\d+)?", self.device):
-            yield f"device is {self.device!r}; it must be cpu, cuda, cuda:1 or the like"

@@ -19,6 +19,12 @@ Rule: TypeAlias = Literal["average", "rank_average", "sigmoid_average", "softmax
 """Ways to combine the lists of several models into one: see `labelwise.models.ensemble.rules`."""
 ScoreSpace: TypeAlias = Literal["scores", "probabilities"]
 """What an ensemble combines."""
+RankerFeatures: TypeAlias = Literal["both", "tfidf", "neural"]
+"""What the ranker of X-Transformer reads: tf-idf, the embedding, or both."""
+Matching: TypeAlias = Literal["tree", "neighbours"]
+"""Where a document's labels are looked for: down the tree, or among the labels whose centroids are nearest."""
+MemberWeights: TypeAlias = Literal["equal", "learned"]
+"""Whether the models of an ensemble count the same, or as held-out documents say."""
 _HOLDOUT_BEFORE: Mapping[str, str | None] = {
     "hold_out": "holdout.share",
     "calibrate": "holdout.calibrate",
@@ -48,7 +54,7 @@ class XTransformerConfig(Settings):
         default_factory=lambda: RankerConfig(negatives="tfn+man", tolerance=0.1, max_sweeps=30, matcher_sweeps=12)
     )
     """The models of the labels. With matcher-aware negatives their own scores decide, so more care pays."""
-    features: Literal["both", "tfidf", "neural"] = "both"
+    features: RankerFeatures = "both"
     """What the ranker reads."""
     dense_weight: Positive | None = None
     """Length of the embedding beside tf-idf's 1 in the ranker; chosen on held-out documents if not given, 1 without
@@ -74,6 +80,8 @@ class XTransformerConfig(Settings):
         """Labels are learnt while an encoder is fine-tuned."""
         if self.matcher.learn_labels and not self.fine_tune:
             yield "matcher.learn_labels needs an encoder that is fine-tuned; set fine_tune, or leave it out"
+        if self.label_weight is not None and not self.matcher.learn_labels:
+            yield f"label_weight is {self.label_weight}, but the matcher learns no labels; set matcher.learn_labels"
 
     def describe(self) -> str:
         """What tells the model from others, in a few words."""
@@ -115,7 +123,7 @@ class LinearTreeConfig(Settings):
     """The models of the labels."""
     n_trees: Count = 1
     """Trees, each with a random seed of its own, whose scores are averaged."""
-    matching: Literal["tree", "neighbours"] = "tree"
+    matching: Matching = "tree"
     """Where a document's labels are looked for: down the tree, or among the labels whose centroids are nearest; the
     tree then only says which labels are trained together."""
     neighbours: Count = 300
@@ -190,7 +198,7 @@ class EnsembleConfig(Settings):
     combine_on: ScoreSpace | None = None
     """What is combined: the models' own scores, or probabilities; if not given, probabilities where every model has
     them."""
-    weights: Literal["equal", "learned"] = "learned"
+    weights: MemberWeights = "learned"
     """Whether every model counts the same, or as held-out documents say."""
     share_encoder: bool = True
     """Fine-tune one encoder for all models that differ in their label trees and rankers alone, instead of one each."""

@@ -11,6 +11,8 @@ from labelwise.config.settings import Count, NonNegative, Positive, Settings
 Negatives: TypeAlias = Literal["tfn", "man", "tfn+man"]
 """Whose documents are hard negatives of a label: teacher-forcing negatives, those of its true cluster; matcher-aware
 negatives, those that the matcher sends there; or both."""
+RankerLoss: TypeAlias = Literal["squared-hinge", "hinge", "logistic"]
+"""Losses of the linear models; `labelwise.kernels.solver` has their formulas."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +23,7 @@ class RankerConfig(Settings):
         "negatives": {"teacher": "tfn", "matcher": "man", "both": "tfn+man", "man+tfn": "tfn+man"}
     }
 
-    loss: Literal["squared-hinge", "hinge", "logistic"] = "squared-hinge"
+    loss: RankerLoss = "squared-hinge"
     """Squared hinge as in the paper, hinge, or logistic, which makes a probabilistic label tree."""
     cost: Positive = 1.0
     """Cost of a violation against the size of the weights: liblinear's C."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from types import UnionType
@@ -18,6 +19,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, get_
 from labelwise.errors import UsageError
 
 T = TypeVar("T")
+
+LONGEST_SHOWN = 200
+"""Characters of a wrong value that an error shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +34,9 @@ class Range:
     below: float | None = None
 
     def holds(self, value: float) -> bool:
-        """Whether a number keeps all bounds; NaN keeps none."""
+        """Whether a number keeps all bounds; NaN, infinity and integers of more than 64 bits keep none."""
         return (
-            math.isfinite(value)
+            (abs(value) < 1 << 63 if isinstance(value, int) else math.isfinite(value))
             and (self.above is None or value > self.above)
             and (self.at_least is None or value >= self.at_least)
             and (self.at_most is None or value <= self.at_most)
@@ -46,6 +50,23 @@ class Range:
             return f"from {self.at_least} to below {self.below}"
         words = {"above": self.above, "of at least": self.at_least, "of at most": self.at_most, "below": self.below}
         return " and ".join(f"{word} {bound}" for word, bound in words.items() if bound is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """The form of a string."""
+
+    pattern: str
+    """A regular expression that the whole string matches."""
+    words: str
+    """The form in words, for a sentence that begins with "it must be"."""
+
+    def holds(self, value: str) -> bool:
+        """Whether a string has this form."""
+        return re.fullmatch(self.pattern, value) is not None
+
+    def __str__(self) -> str:
+        return self.words
 
 
 Count = Annotated[int, Range(at_least=1)]
@@ -70,7 +91,7 @@ class _Sentence:
 
     def error(self, path: str, value: Any, wanted: str) -> UsageError:
         """The error that a value is not what a setting takes."""
-        return UsageError(f"{self.where}{self.names.get(path, path)} is {value!r}; it must be {wanted}")
+        return UsageError(f"{self.where}{self.names.get(path, path)} is {shown(value)}; it must be {wanted}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +113,7 @@ class Settings:
         names
             What the user calls a setting (``{"holdout.share": "hold_out"}``), where that is not its path.
         """
-        return self._validated(_Sentence(f"{where}: " if where else "", names or {}), "")
+        return self._validated(_Sentence(prefix(where), names or {}), "")
 
     def _validated(self, sentence: _Sentence, path: str) -> Self:
         plain: dict[str, Any] = {}
@@ -163,10 +184,10 @@ def _fitting(kind: Any, value: Any) -> Any:
     """The value in the type of a field, `_UNFIT` if it is not of that type."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Literal:
-        return value if any(value == part and type(value) is type(part) for part in parts) else _UNFIT
+        return next((part for part in parts if isinstance(value, type(part)) and value == part), _UNFIT)
     if origin is Annotated:
         fitting = _fitting(parts[0], value)
-        bounds = [part for part in parts[1:] if isinstance(part, Range)]
+        bounds = [part for part in parts[1:] if isinstance(part, Range | Form)]
         return fitting if fitting is not _UNFIT and all(bound.holds(fitting) for bound in bounds) else _UNFIT
     if origin in (UnionType, Union):
         return next((found for part in parts if (found := _fitting(part, value)) is not _UNFIT), _UNFIT)
@@ -179,7 +200,9 @@ def _fitting(kind: Any, value: Any) -> Any:
         return value if value is None else _UNFIT
     if kind is bool:
         return bool(value) if type(value).__name__ in ("bool", "bool_") else _UNFIT
-    return _number(kind, value) if kind in (int, float) else value if isinstance(value, kind) else _UNFIT
+    if kind is str:
+        return str(value) if isinstance(value, str) else _UNFIT
+    return _number(kind, value)
 
 
 def _number(kind: type[int] | type[float], value: Any) -> Any:
@@ -188,7 +211,13 @@ def _number(kind: type[int] | type[float], value: Any) -> Any:
         return _UNFIT
     if kind is int:
         return int(value) if isinstance(value, numbers.Integral) else _UNFIT
-    return float(value) if isinstance(value, numbers.Real) and math.isfinite(value) else _UNFIT
+    if not isinstance(value, numbers.Real):
+        return _UNFIT
+    try:
+        number = float(value)
+    except OverflowError:
+        return _UNFIT
+    return number if math.isfinite(number) else _UNFIT
 
 
 def described(kind: Any) -> str:
@@ -197,13 +226,24 @@ def described(kind: Any) -> str:
     if origin is Literal:
         return f"one of {', '.join(map(repr, parts))}"
     if origin is Annotated:
+        if any(isinstance(part, Form) for part in parts[1:]):
+            return " and ".join(str(part) for part in parts[1:] if isinstance(part, Form))
         return f"{described(parts[0])} {' and '.join(str(part) for part in parts[1:] if isinstance(part, Range))}"
     if origin is tuple:
         return f"a list of {len(parts)} values, each {described(parts[0])}"
     if parts:
-        told = [described(part) for part in parts if part is not type(None)]
-        return " or ".join([*told, "None"] if type(None) in parts else told)
+        words = [described(part) for part in parts if part is not type(None)]
+        return " or ".join([*words, "None"] if type(None) in parts else words)
     return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "a string")
+
+
+def shown(value: Any) -> str:
+    """A value as Python writes it, on one line and not too long."""
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # an integer of thousands of digits
+        text = f"of class {type(value).__name__}"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def _hint(kind: Any, value: Any) -> str:
@@ -211,6 +251,11 @@ def _hint(kind: Any, value: Any) -> str:
     words = [choice for choice in _choices(kind) if isinstance(choice, str)]
     close = difflib.get_close_matches(value, words, 1) if isinstance(value, str) else []
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def prefix(where: str) -> str:
+    """What stands before the name of a setting in an error."""
+    return f"{where}: " if where else ""
 
 
 def with_changes(config: T, values: Mapping[str, Any], where: str) -> T:
@@ -222,14 +267,17 @@ def with_changes(config: T, values: Mapping[str, Any], where: str) -> T:
     changes = {}
     for name, value in values.items():
         if name not in known:
-            raise UsageError(f"{where}: {unknown(type(config), name, known)}")
+            raise UsageError(f"{prefix(where)}{unknown(type(config), name, known)}")
         if value is None:
             continue
         old = getattr(config, name)
         if is_dataclass(old) and isinstance(value, Mapping):
-            value = with_changes(old, value, f"{where}: {name}")
+            value = with_changes(old, value, f"{prefix(where)}{name}")
         elif is_dataclass(old) and not is_dataclass(value):
-            raise UsageError(f"{where}: {name} is {value!r}; it must be a table of settings")
+            raise UsageError(
+                f"{prefix(where)}{name} is {shown(value)}; it must be a table of settings (in Python a dict, or a "
+                f"{type(old).__name__})"
+            )
         changes[name] = value
     return replace(config, **changes)  # type: ignore[type-var]  # as above
 

@@ -7,18 +7,17 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from labelwise import __version__, storage
-from labelwise.config import EncoderConfig
+from labelwise.config import EncoderConfig, PoolingMethod, Precision
 from labelwise.errors import UsageError, need
 from labelwise.events import Task
 from labelwise.features.encoder_folder import (
     DESCRIPTION,
-    Pooling,
     check_files,
     checksum,
     find_pooling,
@@ -39,8 +38,6 @@ BATCH_TOKENS_CPU, BATCH_TOKENS_GPU = 2048, 1 << 17
 # Documents are moved to the device in pieces of about this number of tokens, which bounds the memory of the device.
 TOKENS_PER_PIECE = 1 << 26
 
-Precision = Literal["auto", "float32", "bfloat16"]
-
 
 class Encoder:
     """A transformers model with its tokenizer and a pooling: one vector per text.
@@ -55,7 +52,7 @@ class Encoder:
     trainable: ClassVar[bool] = True
     """Whether there are weights to train."""
 
-    def __init__(self, config: EncoderConfig, model: Any, tokenizer: Any, pooling: Pooling) -> None:
+    def __init__(self, config: EncoderConfig, model: Any, tokenizer: Any, pooling: PoolingMethod) -> None:
         self.config, self.model, self.tokenizer, self.pooling = config, model, tokenizer, pooling
         self.hidden_size: int = model.config.hidden_size
         self.pad_id: int = _first(tokenizer.pad_token_id, model.config.pad_token_id, 0)
@@ -92,9 +89,7 @@ class Encoder:
         transformers = need("transformers", extra="neural", purpose="encoders")
         if isinstance(config, Path | str):
             config = saved_config(Path(config))
-        config = config or EncoderConfig()
-        if config.max_length < 4:
-            raise UsageError(f"max_length is {config.max_length}; it must be at least 4, since special tokens count")
+        config = (config or EncoderConfig()).validated()
         folder = find_encoder(config.name)
         if is_exported(folder):
             from labelwise.features.onnx_encoder import OnnxEncoder
@@ -196,7 +191,7 @@ class Encoder:
         return types
 
     def forward(
-        self, batch: Mapping[str, torch.Tensor], *, pooling: Pooling | None = None, model: Any = None
+        self, batch: Mapping[str, torch.Tensor], *, pooling: PoolingMethod | None = None, model: Any = None
     ) -> torch.Tensor:
         """(batch, hidden_size) float32 vectors of a batch; a batch without attention_mask has no padding.
 
@@ -210,7 +205,7 @@ class Encoder:
         self,
         texts: Sequence[str] | TokenStore,
         *,
-        pooling: Pooling | None = None,
+        pooling: PoolingMethod | None = None,
         batch_tokens: int | None = None,
         device: torch.device | str | None = None,
         precision: Precision = "auto",
@@ -229,7 +224,7 @@ class Encoder:
         device
             Device to compute on; the model stays there. If not given, the device that holds the model.
         precision
-            Precision of the model's matrix products: by default float32 on CPUs and bfloat16 on GPUs that have it.
+            Precision of the model's matrix products: by default fp32 on CPUs and bf16 on GPUs that have it.
 
         Returns
         -------
@@ -272,7 +267,7 @@ class Encoder:
 # ---------------------------------------------------------------------- loading
 
 
-def _load_model(auto: Any, settings: Any, folder: Path, pooling: Pooling, random: bool) -> Any:
+def _load_model(auto: Any, settings: Any, folder: Path, pooling: PoolingMethod, random: bool) -> Any:
     """Load the module, with a pooler only where the pooling uses one: the weights of others would never be trained."""
     kind = auto._model_mapping[type(settings)]
     kind = kind[0] if isinstance(kind, tuple) else kind
@@ -311,7 +306,7 @@ def _pieces(order: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> Ite
 def _autocast(device: torch.device, precision: Precision) -> AbstractContextManager[Any]:
     if precision == "auto":
         able = device.type == "cuda" and torch.cuda.is_bf16_supported()
-        precision = "bfloat16" if able else "float32"
-    if precision == "float32":
+        precision = "bf16" if able else "fp32"
+    if precision == "fp32":
         return nullcontext()
-    return torch.autocast(device.type, dtype=torch.bfloat16)
+    return torch.autocast(device.type, dtype=torch.bfloat16 if precision == "bf16" else torch.float16)

@@ -6,19 +6,18 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from labelwise import __version__, storage
-from labelwise.config import EncoderConfig
+from labelwise.config import EncoderConfig, PoolingMethod
 from labelwise.errors import StorageError, UsageError
 from labelwise.features.token_store import TokenStore
 from labelwise.types import OnEvent
 
 DESCRIPTION = "encoder.json"
-Pooling = Literal["cls", "mean", "pooler"]
 
 
 class TextEncoder(Protocol):
@@ -26,7 +25,7 @@ class TextEncoder(Protocol):
 
     config: EncoderConfig
     tokenizer: Any
-    pooling: Pooling
+    pooling: PoolingMethod
     hidden_size: int
 
     @property
@@ -46,7 +45,7 @@ class TextEncoder(Protocol):
         self,
         texts: Sequence[str] | TokenStore,
         *,
-        pooling: Pooling | None = None,
+        pooling: PoolingMethod | None = None,
         device: Any = None,
         on_event: OnEvent | None = None,
     ) -> npt.NDArray[np.float32]:
@@ -104,7 +103,7 @@ def checksum(file: Path) -> dict[str, Any]:
         return {"bytes": file.stat().st_size, "sha256": hashlib.file_digest(handle, "sha256").hexdigest()}
 
 
-def find_pooling(config: EncoderConfig, folder: Path) -> Pooling:
+def find_pooling(config: EncoderConfig, folder: Path) -> PoolingMethod:
     """The pooling to use: the configured one, or for "auto" the one that the folder names."""
     if config.pooling != "auto":
         return config.pooling
@@ -120,9 +119,9 @@ def find_pooling(config: EncoderConfig, folder: Path) -> Pooling:
     return "cls"
 
 
-def _sentence_pooling(settings: Mapping[str, Any], file: Path) -> Pooling:
+def _sentence_pooling(settings: Mapping[str, Any], file: Path) -> PoolingMethod:
     """The pooling of a Pooling module of sentence-transformers."""
-    known: dict[str, Pooling] = {"cls": "cls", "mean": "mean", "cls_token": "cls", "mean_tokens": "mean"}
+    known: dict[str, PoolingMethod] = {"cls": "cls", "mean": "mean", "cls_token": "cls", "mean_tokens": "mean"}
     modes = [
         key.removeprefix("pooling_mode_") for key, on in settings.items() if key.startswith("pooling_mode_") and on
     ]

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise import storage
-from labelwise.config import EncoderConfig
+from labelwise.config import EncoderConfig, PoolingMethod
 from labelwise.engine.threads import available_cores, map_in_order
 from labelwise.errors import StorageError, UsageError, need
 from labelwise.events import Task
-from labelwise.features.encoder_folder import DESCRIPTION, Pooling, check_files, find_pooling, saved_config
+from labelwise.features.encoder_folder import DESCRIPTION, check_files, find_pooling, saved_config
 from labelwise.features.pretrained import find_encoder
 from labelwise.features.token_store import TokenStore, batches
 from labelwise.types import OnEvent
@@ -96,7 +96,7 @@ class OnnxEncoder:
         self,
         texts: Sequence[str] | TokenStore,
         *,
-        pooling: Pooling | None = None,
+        pooling: PoolingMethod | None = None,
         device: Any = None,
         on_event: OnEvent | None = None,
     ) -> npt.NDArray[np.float32]:

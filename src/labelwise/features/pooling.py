@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from labelwise.config import PoolingMethod
 from labelwise.errors import UsageError, need
-from labelwise.features.encoder_folder import Pooling
 
 if TYPE_CHECKING:
     import torch
@@ -14,7 +14,7 @@ else:
 
 
 def pool(
-    output: Any, mask: torch.Tensor | None, kind: Pooling, *, left: bool = False, last: bool = False
+    output: Any, mask: torch.Tensor | None, kind: PoolingMethod, *, left: bool = False, last: bool = False
 ) -> torch.Tensor:
     """(batch, hidden) float32 vectors, whatever the precision of the model.
 

@@ -60,7 +60,7 @@ def add_labels(
     >>> grown = add_labels(model, [{"label": "cycling", "examples": ["a bell for the handlebar"]}], data=train)
     """
     check_fitted(model, "labels_")
-    config, new = config or IncrementalConfig(), new_labels(labels, model.labels_)
+    config, new = (config or IncrementalConfig()).validated(), new_labels(labels, model.labels_)
     known = None if data is None else data.with_labels([*model.labels_, *(one.label for one in new)])
     examples = LabelExamples.of(model, new, known)
     reading = model.reading(examples.documents, on_event=on_event)
@@ -100,7 +100,8 @@ def keep_documents(
 ) -> Model:
     """A model that keeps the features of some training documents, so that labels can be added without the data."""
     check_fitted(model, "labels_")
-    known, settings = data.with_labels(model.labels_), config or IncrementalConfig()
+    settings = (config or IncrementalConfig()).validated()
+    known = data.with_labels(model.labels_)
 
     def with_exemplars(member: Model) -> Model:
         changed = copy(member)

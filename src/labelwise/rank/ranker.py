@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from labelwise import storage
-from labelwise.config import RankerConfig, ScoreTransform
+from labelwise.config import RankerConfig, RankerFeatures, ScoreTransform
 from labelwise.errors import StorageError, UsageError
 from labelwise.events import Task
 from labelwise.features.normalize import unit_rows
@@ -56,7 +56,7 @@ class Inputs:
     """(n_docs, n_clusters) the matcher's clusters with their scores."""
 
     @classmethod
-    def of(cls, kinds: Literal["both", "tfidf", "neural"], X: Csr, E: Floats, found: Csr) -> Inputs:
+    def of(cls, kinds: RankerFeatures, X: Csr, E: Floats, found: Csr) -> Inputs:
         """Those features of documents that the ranker is to see, embeddings of any length."""
         return cls(None if kinds == "neural" else X, None if kinds == "tfidf" else unit_rows(E), found)
 

@@ -28,9 +28,6 @@ from labelwise.sklearn.answers import chosen_labels, filled, formed, shares
 from labelwise.sklearn.classes import Targets, encoded, holds_lists, targets_of
 from labelwise.types import Csr
 
-Place = tuple[str, ...]
-"""Where a setting lies in a configuration: ("ranker", "cost")."""
-
 
 class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A labelwise model behind scikit-learn's interface."""
@@ -94,14 +91,14 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def _threads(self) -> int | None:
         """The number of threads that `n_jobs` asks for; None for all cores, or as the preset says."""
-        return int(self.n_jobs) if self.n_jobs is not None and self.n_jobs > 0 else None
+        return int(self.n_jobs) if self.n_jobs is not None and self.n_jobs >= 0 else None  # 0 is refused
 
     def _config(self) -> Any:
         """The preset's settings with the parameters on top."""
         config = self.preset if is_dataclass(self.preset) else load_preset(self.preset)
         if type(config) is not self._config_class:
             raise UsageError(f"the preset {self.preset!r} is not one of {type(self).__name__}; choose another")
-        return changed(config, self._settings(), "the parameters given")
+        return changed(config, self._settings(), type(self).__name__, _parameter)
 
     def _check_use(self) -> None:
         if self.top_k is None and self.threshold is None:
@@ -225,6 +222,11 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.model_ = load_model(place)
         # Weights are mapped from the files, which therefore stay as long as the model does.
         weakref.finalize(self.model_, shutil.rmtree, place, ignore_errors=True)
+
+
+def _parameter(setting: str) -> str:
+    """A setting as scikit-learn calls it."""
+    return {"seed": "random_state", "threads": "n_jobs"}.get(setting, setting)
 
 
 SparseOutput = bool | Literal["auto"]

@@ -34,9 +34,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from labelwise.config import EnsembleConfig, LinearTreeConfig, Negatives, Rule, ScoreSpace, XTransformerConfig
+from labelwise.config import (
+    Analyzer,
+    EnsembleConfig,
+    LabelEmbedding,
+    LinearTreeConfig,
+    Matching,
+    MemberWeights,
+    Negatives,
+    RankerFeatures,
+    RankerLoss,
+    Rule,
+    ScoreSpace,
+    ScoreTransform,
+    XTransformerConfig,
+)
 from labelwise.config.presets import load_preset
 from labelwise.errors import UsageError, need
 from labelwise.types import OnEvent
@@ -58,10 +72,10 @@ class LinearTreeClassifier(LabelwiseClassifier):
         preset: str | Path | LinearTreeConfig = "default",
         *,
         n_trees: int | None = None,
-        matching: Literal["tree", "neighbours"] | None = None,
+        matching: Matching | None = None,
         beam: int | None = None,
-        score_transform: str | None = None,
-        loss: Literal["squared-hinge", "hinge", "logistic"] | None = None,
+        score_transform: ScoreTransform | None = None,
+        loss: RankerLoss | None = None,
         cost: float | None = None,
         positive_weight: float | None = None,
         negatives: Negatives | None = None,
@@ -69,7 +83,7 @@ class LinearTreeClassifier(LabelwiseClassifier):
         n_clusters: int | None = None,
         branching: int | None = None,
         max_leaf: int | None = None,
-        analyzer: Literal["word", "char", "char_wb"] | None = None,
+        analyzer: Analyzer | None = None,
         ngram_range: tuple[int, int] | None = None,
         min_df: int | float | None = None,
         max_df: int | float | None = None,
@@ -114,11 +128,11 @@ class XTransformerClassifier(LabelwiseClassifier):
         *,
         encoder: str | None = None,
         max_length: int | None = None,
-        label_embedding: Literal["pifa-tfidf", "pifa-neural", "text-emb"] | None = None,
+        label_embedding: LabelEmbedding | None = None,
         fine_tune: bool | None = None,
-        features: Literal["both", "tfidf", "neural"] | None = None,
+        features: RankerFeatures | None = None,
         beam: int | None = None,
-        score_transform: str | None = None,
+        score_transform: ScoreTransform | None = None,
         epochs: float | None = None,
         steps: int | None = None,
         batch_size: int | None = None,
@@ -177,7 +191,7 @@ class EnsembleClassifier(LabelwiseClassifier):
         *,
         rule: Rule | None = None,
         combine_on: ScoreSpace | None = None,
-        weights: Literal["equal", "learned"] | None = None,
+        weights: MemberWeights | None = None,
         share_encoder: bool | None = None,
         prune: float | None = None,
         candidates_per_model: int | None = None,

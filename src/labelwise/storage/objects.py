@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise import __version__
+from labelwise.config.settings import Settings
 from labelwise.errors import StorageError, UsageError
 from labelwise.types import Csr
 
@@ -270,7 +271,15 @@ def map_arrays(file: Path) -> dict[str, npt.NDArray[Any]]:
 
 
 def restore(cls: type[T], values: Mapping[str, Any], path: Path | str) -> T:
-    """A configuration dataclass from its saved form, that of an earlier format version too (its `RENAMED`)."""
+    """A configuration dataclass from its saved form, that of an earlier format version too (its `RENAMED`), checked."""
+    config = _restored(cls, values, path)
+    try:
+        return config.validated() if isinstance(config, Settings) else config
+    except UsageError as err:
+        raise StorageError(f"{path} has settings that are wrong: {err}; copy or make it again") from err
+
+
+def _restored(cls: type[T], values: Mapping[str, Any], path: Path | str) -> T:
     kinds = get_type_hints(cls)
     values = _with_present_names(values, getattr(cls, "RENAMED", {}), set(kinds))
     unknown = sorted(set(values) - set(kinds))
@@ -283,7 +292,7 @@ def restore(cls: type[T], values: Mapping[str, Any], path: Path | str) -> T:
     for name, value in values.items():
         kind: Any = kinds[name]
         if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-            ready[name] = restore(kind, value, path)
+            ready[name] = _restored(kind, value, path)
         else:
             ready[name] = tuple(value) if get_origin(kind) is tuple else value
     return cls(**ready)

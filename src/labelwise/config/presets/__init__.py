@@ -8,7 +8,7 @@ default.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -117,7 +117,7 @@ def _model_name(config: type[Any]) -> str:
     return config.__name__.removesuffix("Config")
 
 
-def changed(config: T, settings: Mapping[str, Any], where: str) -> T:
+def changed(config: T, settings: Mapping[str, Any], where: str, spell: Callable[[str], str] = str) -> T:
     """A model's configuration with other settings, as `load_preset` takes them, checked.
 
     Parameters
@@ -125,7 +125,7 @@ def changed(config: T, settings: Mapping[str, Any], where: str) -> T:
     where
         What to put before the name of a setting in an error: a file, say.
     """
-    return with_settings(config, settings, where)  # type: ignore[no-any-return]  # of its own type
+    return with_settings(config, settings, where, spell)  # type: ignore[no-any-return]  # of its own type
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -7,26 +7,25 @@ gradients are not finite is skipped as a whole, on the device, without the host 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from labelwise.config import MatcherConfig
+from labelwise.config import ComputePrecision, MatcherConfig, Precision
 from labelwise.match.network import Network
 from labelwise.match.training.distributed import Processes
 
-Precision = Literal["fp32", "bf16", "fp16"]
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+DTYPES: dict[ComputePrecision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 # Of the loss in fp16: gradients below 6e-8 would be zero. Halved when one overflows, doubled after so many good steps.
 FIRST_SCALE, STEPS_TO_DOUBLE = 2.0**13, 500
 
 
-def choose_precision(wanted: str, device: torch.device) -> Precision:
+def choose_precision(wanted: Precision, device: torch.device) -> ComputePrecision:
     """bf16 where the device multiplies it quickly, fp32 elsewhere, or what is asked for."""
     if wanted != "auto":
-        return wanted  # type: ignore[return-value]  # checked with the configuration
+        return wanted
     if device.type != "cuda":
         return "fp32"
     return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"
@@ -57,7 +56,9 @@ class _ParameterGroup:
 class MixedPrecisionOptimizer:
     """The optimiser's side of a network: AdamW with clipping, all of it on the device."""
 
-    def __init__(self, network: Network, config: MatcherConfig, precision: Precision, processes: Processes) -> None:
+    def __init__(
+        self, network: Network, config: MatcherConfig, precision: ComputePrecision, processes: Processes
+    ) -> None:
         self.config, self.precision, self.processes = config, precision, processes
         head = set(network.head.parameters())
         trained = [p for p in network.parameters() if p.requires_grad]
