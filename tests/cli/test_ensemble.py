@@ -118,7 +118,7 @@ def test_a_dry_run_tells_the_members(labelwise, shop, options, tmp_path):
         (("--preset", "default,plt", "--epochs", 2), "--epochs is an option of X-Transformer"),
         (
             ("--preset", "hybrid", "--label-embedding", "pifa-tfidf,none"),
-            "label_embedding is 'none'; it must be one of",
+            "--label-embedding is 'none'; it must be one of",
         ),
         (("--preset", "hybrid,nothing"), "there is no preset 'nothing'"),
         (

@@ -181,7 +181,7 @@ def test_settings_that_make_no_sense(labelwise, data, tmp_path):
     result = labelwise("train", data, tmp_path / "model", "--cost", -1)
     assert (result.code, result.err.splitlines()[-1]) == (
         2,
-        "labelwise: the settings given: cost is -1.0; it must be a number above 0",
+        "labelwise: --cost is -1.0; it must be a number above 0",
     )
     assert labelwise("train", data, tmp_path / "model", "--negatives", "none").code == 2
     result = labelwise("train", tmp_path / "nothing", tmp_path / "model")

@@ -73,9 +73,7 @@ class Train(Command):
     learn_validation: bool = False
     """Let the model that is saved learn from the validation split too, once that has chosen and calibrated; encoders do
     not."""
-    device: Annotated[
-        str | None, arg(metavar="cpu|cuda|cuda:N", help_behavior_hint="(default: the GPU if any)")
-    ] = None
+    device: Annotated[str | None, arg(metavar="cpu|cuda|cuda:N", help_behavior_hint="(default: the GPU if any)")] = None
     """Where the encoder computes."""
     opening: Annotated[int | None, arg(metavar="WORDS", help_behavior_hint=AS_PRESET)] = None
     """First words of a text that count again in tf-idf, as terms of their own: try 80 where texts are long."""
