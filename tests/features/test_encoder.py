@@ -1,5 +1,6 @@
 """Encoders of every kind: a text's vector is its own, whatever it is batched with, and as transformers has it."""
 
+import json
 import logging
 import os
 import shutil
@@ -80,6 +81,15 @@ def test_vectors_are_those_of_transformers(folders, kind):
     mean = (states * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
     np.testing.assert_allclose(encoder.embed(TEXTS), mean, atol=1e-5)
     np.testing.assert_allclose(encoder.embed(TEXTS, pooling="cls"), states[torch.arange(len(TEXTS)), cls], atol=1e-5)
+
+
+def test_a_saved_encoder_keeps_its_first_name(folders, tmp_path):
+    """A model folder does not name the run directory that the encoder lay in meanwhile."""
+    first = Encoder.load(EncoderConfig(name=str(folders["bert"])))
+    first.save(tmp_path / "run")
+    Encoder.load(tmp_path / "run").save(tmp_path / "model")
+    description = json.loads((tmp_path / "model" / "encoder.json").read_text())
+    assert description["config"]["name"] == str(folders["bert"])
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)

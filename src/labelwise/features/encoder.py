@@ -22,6 +22,7 @@ from labelwise.features.encoder_folder import (
     checksum,
     find_pooling,
     is_exported,
+    original_name,
     saved_config,
 )
 from labelwise.features.pooling import pool
@@ -51,6 +52,8 @@ class Encoder:
 
     trainable: ClassVar[bool] = True
     """Whether there are weights to train."""
+    original_name: str = ""
+    """The name under which the pretrained encoder was first read, which a saved folder keeps."""
 
     def __init__(self, config: EncoderConfig, model: Any, tokenizer: Any, pooling: PoolingMethod) -> None:
         self.config, self.model, self.tokenizer, self.pooling = config, model, tokenizer, pooling
@@ -114,14 +117,17 @@ class Encoder:
         longest = min(tokenizer.model_max_length, places) if places > 0 else tokenizer.model_max_length
         if config.max_length > longest:
             raise UsageError(f"max_length is {config.max_length}, but {config.name} reads at most {longest} tokens")
-        return cls(config, model.to(device).eval(), tokenizer, pooling)
+        encoder = cls(config, model.to(device).eval(), tokenizer, pooling)
+        encoder.original_name = original_name(config.name, folder)
+        return encoder
 
     def save(self, path: Path | str) -> None:
         """Write a Hugging Face folder that `load`, and transformers itself, can read."""
         with storage.atomic_folder(path, overwrite=True) as folder, quiet():
             self.model.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
-            config = dataclasses.replace(self.config, pooling=self.pooling)
+            name = self.original_name or self.config.name
+            config = dataclasses.replace(self.config, name=name, pooling=self.pooling)
             about = {"format": "labelwise", "version": storage.FORMAT_VERSION, "labelwise": __version__}
             sums = {file.name: checksum(file) for file in sorted(folder.glob("*.safetensors"))}
             storage.write_json(folder / DESCRIPTION, {**about, "kind": "encoder", "config": config, "files": sums})

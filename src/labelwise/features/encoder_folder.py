@@ -88,6 +88,13 @@ def saved_config(folder: Path) -> EncoderConfig:
     return dataclasses.replace(config, name=str(folder))
 
 
+def original_name(name: str, folder: Path) -> str:
+    """The name under which a pretrained encoder was first read; a folder that `save` wrote remembers it."""
+    if not (folder / DESCRIPTION).is_file():
+        return name
+    return str(storage.read_json(folder / DESCRIPTION)["config"]["name"])
+
+
 def check_files(folder: Path) -> None:
     """Check the files of a folder against the sizes and checksums that `save` wrote, if there are any."""
     if (folder / DESCRIPTION).is_file():

@@ -365,11 +365,11 @@ class Pipeline:
 
         They come from the matcher, or from matchers that have not seen the document.
         """
-        if not self._out_of_fold:
-            return self.candidates()[1]
         stage, config = stages.NEGATIVES, self.config
 
         def compute() -> Csr:
+            if not self._out_of_fold:
+                return self.candidates()[1]
             found, rows = [], []
             for number, (learnt, held_out) in enumerate(self._folds()):
                 matcher = self._matcher(learnt, evaluate=False, fold=number)
@@ -377,7 +377,9 @@ class Pipeline:
                 rows.append(held_out)
             return Csr(sp.vstack(found, format="csr"))[np.argsort(np.concatenate(rows), kind="stable")]
 
-        return self.cache.get(stage, self.inputs(stage), compute)
+        inputs = self.inputs(stage)
+        self.cache.forget(stage, but=inputs)
+        return self.cache.get(stage, inputs, compute)
 
     @property
     def _out_of_fold(self) -> bool:

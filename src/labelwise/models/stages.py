@@ -83,11 +83,11 @@ def _below(name: str, names: tuple[str, ...]) -> bool:
 # ---------------------------------------------------------------------- documents
 
 TFIDF = Stage("tfidf", reads=("tfidf",), data=("training documents",))
-FEATURES = Stage("features", data=("training documents",), after=(TFIDF,))
+FEATURES = Stage("features", reads=("tfidf",), data=("training documents",), after=(TFIDF,))
 ENCODER = Stage("encoder", reads=("encoder",))
 TOKENS = Stage("tokens", reads=("encoder",), data=("training documents",))
 EMBEDDINGS = Stage("embeddings", reads=("encoder",), after=(TOKENS,))
-VALIDATION_FEATURES = Stage("validation-features", data=("validation documents",), after=(TFIDF,))
+VALIDATION_FEATURES = Stage("validation-features", reads=("tfidf",), data=("validation documents",), after=(TFIDF,))
 VALIDATION_TOKENS = Stage("validation-tokens", reads=("encoder",), data=("validation documents",))
 VALIDATION_EMBEDDINGS = Stage("validation-embeddings", reads=("encoder",), after=(VALIDATION_TOKENS,))
 DOCUMENTS = (FEATURES, TOKENS, EMBEDDINGS)
@@ -145,7 +145,7 @@ def matcher_stage(config: Any) -> Stage:
 
 CANDIDATES = Stage("candidates", reads=("beam",), chooses=lambda config: (matcher_stage(config),))
 VALIDATION_CANDIDATES = Stage("validation-candidates", reads=("beam",), chooses=lambda config: (matcher_stage(config),))
-NEGATIVES = Stage("negatives", reads=("matcher.negatives_from", "matcher.folds", "seed"), after=(CANDIDATES,))
+NEGATIVES = Stage("negatives", reads=("beam", "matcher.negatives_from", "matcher.folds", "seed"), after=(CANDIDATES,))
 RANKER = Stage(
     "ranker",
     reads=(
