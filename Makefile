@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 QUIETLY := -m pip --disable-pip-version-check --quiet
 PIP := $(BIN)/python $(QUIETLY)
 
-.PHONY: demo check test test-annif docs explore setup lint structure bench results-check clean
+.PHONY: demo check test test-annif coverage docs explore setup lint structure bench results-check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/labelwise demo
@@ -26,11 +26,16 @@ check: $(VENV)/.dev lint
 	$(BIN)/python -m pytest -m quick -n $(WORKERS) --dist loadfile
 
 test: $(VENV)/.dev lint
-	# Once as plain Python, so that coverage sees inside the kernels; numpy warns where a hash wraps around, numba does not.
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/kernels -W "ignore:overflow:RuntimeWarning" --cov --cov-report=
-	$(BIN)/python -m pytest -m "not gpu" -n $(WORKERS) --dist loadfile --cov --cov-append --cov-report=term --durations=8
+	# Kernels once as plain Python; numpy warns where a hash wraps around, numba does not.
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/kernels -W "ignore:overflow:RuntimeWarning" -n $(WORKERS)
+	$(BIN)/python -m pytest -m "not gpu" -n $(WORKERS) --dist loadfile --durations=8
 	@if $(MAKE) --no-print-directory $(ANNIF_VENV)/.annif; then $(MAKE) --no-print-directory test-annif; \
 	else echo "SKIPPED: annif cannot be installed here, so the tests of its backend were not run" >&2; fi
+
+# Lines and branches that no test runs. Kernels run as plain Python, so that coverage sees inside.
+coverage: $(VENV)/.dev
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/kernels -W "ignore:overflow:RuntimeWarning" --cov --cov-report=
+	$(BIN)/python -m pytest -m "not gpu" -n $(WORKERS) --dist loadfile --cov --cov-append --cov-report=term
 
 # Annif drives its backend; in an environment of its own, since its pins exclude current versions of what others need.
 test-annif: $(ANNIF_VENV)/.annif
