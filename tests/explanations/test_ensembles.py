@@ -1,4 +1,4 @@
-"""Explanations of ensembles: what the members count adds up where the rule is a mean."""
+"""Explanations of ensembles: the members' contributions add up to the score where the rule is a mean."""
 
 import numpy as np
 import pytest
@@ -41,16 +41,16 @@ def test_members_are_explained_as_alone_and_words_are_their_weighted_sum(ensembl
         assert member.explanation == expected
         if expected.listed:
             assert member.value == pytest.approx(expected.score, abs=1e-5)
-    told = one.bias + one.neural.share + sum(word.contribution for word in one.words)
-    assert told == pytest.approx(one.own_score, abs=1e-9)
+    parts = one.bias + one.neural.share + sum(word.contribution for word in one.words)
+    assert parts == pytest.approx(one.own_score, abs=1e-9)
     assert one.own_score == pytest.approx(sum(m.weight * m.explanation.own_score for m in one.members))
     neural = one.neural.base + sum(word.contribution for word in one.neural.words)
     assert neural == pytest.approx(one.neural.share, abs=1e-5)
-    # The same word at the same place is one, whoever read it.
+    # A word at one position is listed once, even if several members read it.
     assert len({(word.term, word.spans) for word in one.words}) == len(one.words)
 
 
-def test_trees_that_share_an_encoder(encoder, shop):
+def test_members_that_share_an_encoder(encoder, shop):
     train, text = shop["train"], shop["test"].texts[0]
     members = tuple(
         load_preset(
@@ -79,7 +79,7 @@ def test_trees_that_share_an_encoder(encoder, shop):
 
 def test_labels_that_no_member_lists(ensemble, shop):
     text = shop["test"].texts[0]
-    for rule, words in (("average", "what it would have been"), ("rank_average", "its score is 0")):
+    for rule, words in (("average", "what it would be otherwise"), ("rank_average", "its score is 0")):
         model = ensemble(rule)
         listed = set(model.scores(PredictionCache([text], threads=1), 120).indices.tolist())
         column = next(at for at in range(120) if at not in listed)

@@ -1,4 +1,4 @@
-"""Documents like a text."""
+"""Similar documents of explanations."""
 
 from dataclasses import replace
 
@@ -12,16 +12,16 @@ from labelwise.models.prediction_cache import PredictionCache
 
 
 def embedded(model, texts):
-    if model.kind == "linear-tree":
+    if model.encoder is None:
         return unit_rows(model.tfidf_.transform(texts).toarray())
     return unit_rows(PredictionCache(texts, threads=1).match(model.matcher_, model.tfidf_, 1)[0])
 
 
 @pytest.mark.parametrize("kind", ["linear", "neural", "ensemble"])
-def test_the_nearest_that_have_the_label(linear, neural, ensemble, shop, kind):
+def test_neighbours_are_the_nearest_documents_with_the_label(linear, neural, ensemble, shop, kind):
     model = {"linear": linear("one-tree"), "neural": neural("hybrid"), "ensemble": ensemble("average")}[kind]
     train, text = shop["train"], shop["test"].texts[0]
-    reader = model.members_[2] if kind == "ensemble" else model
+    reader = model.members[2] if kind == "ensemble" else model
     cosines = embedded(reader, train.texts) @ embedded(reader, [text])[0]
     near = Neighbours.of(model, train)
     for one in explain(model, text, neighbours=near):
@@ -45,7 +45,7 @@ def test_a_text_is_nearest_to_itself_and_long_ones_are_cut(linear, shop):
     assert one.neighbours[0].id is None
 
 
-def test_labels_and_texts_of_which_nothing_is_known(linear, shop):
+def test_unknown_labels_have_no_neighbours_and_unknown_words_no_similarity(linear, shop):
     model, train = linear("one-tree"), shop["train"]
     label = train.labels[0]
     other = replace(train, labels=["another", *train.labels[1:]])
@@ -55,7 +55,7 @@ def test_labels_and_texts_of_which_nothing_is_known(linear, shop):
 
 
 @pytest.mark.parametrize("kind", ["linear", "neural"])
-def test_kept_and_loaded(linear, neural, shop, kind, tmp_path):
+def test_saved_neighbours_are_the_same_when_loaded(linear, neural, shop, kind, tmp_path):
     model = linear("one-tree") if kind == "linear" else neural("hybrid")
     odd = shop["train"].take(range(60))
     odd = replace(odd, texts=["line\nbreak  \x85", *odd.texts[1:]])

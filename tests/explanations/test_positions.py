@@ -1,4 +1,4 @@
-"""Where terms stand in a text."""
+"""The positions of terms in a text."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Explanations as data and as text."""
+"""Explanations as plain data and as text."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from rich.console import Console
 from labelwise import Explanation, explain
 
 
-def test_json_and_back(ensemble, neural, linear, shop):
+def test_an_explanation_survives_json(ensemble, neural, linear, shop):
     text, train = shop["test"].texts[0], shop["train"]
     for model in (ensemble("average"), neural("hybrid"), linear("three-trees"), linear("ranker-only")):
         for one in explain(model, text, top_k=2, neighbours=train.take(range(40))):
@@ -28,19 +28,19 @@ def test_spans_point_at_the_words(neural, shop):
                 assert [text[start:end] for start, end in word.spans] == [word.term]
 
 
-def test_text_and_tables(ensemble, neural, shop):
+def test_text_and_tables_show_the_sums(ensemble, neural, shop):
     text = shop["test"].texts[0]
     (one,) = explain(neural("hybrid"), text, top_k=1, words=2, neighbours=shop["train"])
-    told = str(one)
-    assert "\x1b" not in told
+    shown_text = str(one)
+    assert "\x1b" not in shown_text
     for words in (one.label, "to the label's own score", "the embedding", "with every word masked", "all other words"):
-        assert words in told
-    assert f"{one.own_score:+.4f} together" in " ".join(told.split())
-    assert f"{one.neighbours[0].similarity:.2f}" in told
+        assert words in shown_text
+    assert f"{one.own_score:+.4f} together" in " ".join(shown_text.split())
+    assert f"{one.neighbours[0].similarity:.2f}" in shown_text
     console = Console(width=110, color_system=None)
     with console.capture() as shown:
         console.print(one)
-    assert [line.rstrip() for line in shown.get().rstrip().split("\n")] == told.split("\n")
+    assert [line.rstrip() for line in shown.get().rstrip().split("\n")] == shown_text.split("\n")
     (many,) = explain(ensemble("round_robin"), text, top_k=1)
     assert "member" in str(many)
     assert "do not add up" in " ".join(str(many).split())
@@ -52,8 +52,8 @@ def test_markup_in_labels_and_words_is_text(linear, shop):
     assert "[red]x[/red]" in str(odd)
 
 
-@pytest.mark.parametrize("first", ["", "import labelwise.explanations.linear_scores; "])
-def test_the_public_name_can_be_called_whatever_was_imported_before(first):
+@pytest.mark.parametrize("first", ["", "import labelwise.explanations.paths; "])
+def test_explain_is_the_function_whatever_was_imported_before_and_needs_no_torch(first):
     code = (
         f"{first}import sys, labelwise; assert 'torch' not in sys.modules\n"
         "try:\n    labelwise.explain(None, 3)\nexcept labelwise.UsageError as err:\n    print(err)\n"

@@ -1,4 +1,4 @@
-"""Explanations of single models: the parts add up to what the model itself computes."""
+"""Explanations of single models: the parts add up to the scores of the model."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def total(explanation):
 
 
 def own_scores(model, text):
-    """(n_trees, n_labels) every label's own score, by the model's search with nothing left out."""
+    """(n_trees, n_labels) every label's own score, by an exhaustive search of the model."""
     reading = PredictionCache([text], threads=1)
     if isinstance(model, XTransformer):
         X, ranker = reading.features(model.tfidf_), model.ranker_
@@ -66,7 +66,14 @@ def test_words_add_up_and_paths_combine_to_the_score(linear, shop, name):
             assert one.score == pytest.approx(sum(p.weight * p.score for p in one.paths if p.listed), abs=1e-12)
 
 
-def test_words_of_the_opening_are_told_apart(linear, shop):
+def test_scores_of_several_trees_are_those_of_a_prediction(linear, shop):
+    model = linear("three-trees")
+    for text in shop["test"].texts:
+        (one,), ((label, score),) = explain(model, text, top_k=1), model.predict([text], top_k=1)[0]
+        assert (one.label, one.score) == (label, pytest.approx(score, abs=1e-5))
+
+
+def test_words_of_the_opening_have_a_mark(linear, shop):
     (one,) = explain(linear("opening"), shop["test"].texts[0], top_k=1, words=EVERY)
     terms = {word.term for word in one.words}
     assert any(term.startswith("^") and term[1:] in terms for term in terms)
@@ -91,13 +98,13 @@ def test_nodes_on_the_path_have_the_scores_of_their_level(linear, shop):
     clusters = trained.tree.clusters
     assert path.steps[1].n_labels == np.count_nonzero(clusters == clusters[label])
     assert path.steps[0].n_labels == np.count_nonzero(trained.tree.parents[1][clusters] == path.steps[0].node)
-    # The other labels of the cluster that are told are the best of it.
+    # The other labels of the cluster that are shown have the best scores.
     own = own_scores(model, text)[0]
     others = [at for at in np.argsort(-own) if clusters[at] == clusters[label] and at != label]
     assert list(path.steps[1].among) == [model.labels_[at] for at in others[:3]]
 
 
-def test_few_words_are_the_strongest_and_the_others_one_number(linear, shop):
+def test_the_strongest_words_are_listed_and_the_others_are_summed(linear, shop):
     model, text = linear("one-tree"), shop["test"].texts[1]
     (full,), (few,) = (explain(model, text, top_k=1, words=words) for words in (EVERY, 2))
     sizes = [abs(word.contribution) for word in full.words]
@@ -107,7 +114,7 @@ def test_few_words_are_the_strongest_and_the_others_one_number(linear, shop):
     assert total(few) == pytest.approx(total(full), abs=1e-12)
 
 
-def test_labels_that_the_search_does_not_reach_are_explained_all_the_same(linear, shop):
+def test_labels_that_the_search_does_not_reach_are_explained_too(linear, shop):
     model, text = linear("three-trees"), shop["test"].texts[0]
     wide = LinearTree(replace(model.config, beam=EVERY))
     vars(wide).update({name: value for name, value in vars(model).items() if name != "config"})
@@ -115,12 +122,12 @@ def test_labels_that_the_search_does_not_reach_are_explained_all_the_same(linear
     narrow = next(at for at in range(len(model.labels_)) if at not in reached)
     (one,) = explain(model, text, model.labels_[narrow])
     assert not one.listed
-    assert "does not come to this label" in one.notes[0]
+    assert "does not reach this label" in one.notes[0]
     assert one.score == pytest.approx(wide.scores(PredictionCache([text]), top_k=120).toarray()[0, narrow], abs=1e-5)
     assert [one.label for one in explain(model, text, model.labels_[:3])] == model.labels_[:3]
 
 
-def test_probabilities_are_the_model_s(linear, shop):
+def test_probabilities_are_those_of_the_model(linear, shop):
     model = LinearTree(LINEAR["one-tree"])
     vars(model).update(vars(linear("one-tree")))
     model.calibrate(shop["test"])
@@ -165,11 +172,11 @@ def test_words_bias_and_embedding_add_up(neural, shop, preset, overrides):
             at = int(np.flatnonzero(ranker.level.child_ids == column)[0])
             share = unit_rows(E)[0] @ ranker.level.dense[at, :-1] * ranker.dense_weight
             assert one.neural.share == pytest.approx(share, abs=1e-5)
-            told = one.neural.base + one.neural.others + sum(word.contribution for word in one.neural.words)
-            assert told == pytest.approx(one.neural.share, abs=TOLERANCE)
+            parts = one.neural.base + one.neural.others + sum(word.contribution for word in one.neural.words)
+            assert parts == pytest.approx(one.neural.share, abs=TOLERANCE)
 
 
-def test_kept_and_loaded_models_say_the_same(neural, linear, shop, tmp_path):
+def test_loaded_models_have_the_same_explanations(neural, linear, shop, tmp_path):
     text = shop["test"].texts[2]
     for model in (neural("x-transformer"), neural("hybrid"), linear("three-trees")):
         model.save(tmp_path / "model")
@@ -179,7 +186,7 @@ def test_kept_and_loaded_models_say_the_same(neural, linear, shop, tmp_path):
             assert [w.spans for w in again.words] == [w.spans for w in one.words]
 
 
-def test_labels_outside_the_clusters_found(neural, shop):
+def test_labels_outside_of_the_clusters_found_are_not_listed(neural, shop):
     model, text = neural("x-transformer"), shop["test"].texts[0]
     reading = PredictionCache([text], threads=1)
     reached = {model.tree_.clusters[at] for at in model.scores(reading, 120).indices}
@@ -199,7 +206,7 @@ def reader(encoder):
     return Encoder.load(EncoderConfig(name=str(encoder), max_length=32))
 
 
-def test_the_integral_is_complete_before_anything_is_spread(reader):
+def test_contributions_and_baseline_add_up_to_the_share(reader):
     text = "a cheap red shoe for running children in northern waters"
     asked = TokenReader(reader, text)
     e = unit_rows(reader.embed([text]))[0]
@@ -215,7 +222,7 @@ def test_the_integral_is_complete_before_anything_is_spread(reader):
     assert [word.term for word in neural.words] == text.split()
 
 
-def test_few_points_at_a_time_give_the_same(reader, monkeypatch):
+def test_the_number_of_points_at_once_changes_nothing(reader, monkeypatch):
     text, weights = "the law of fishing quotas", np.random.default_rng(3).normal(size=(2, 32)).astype(np.float32)
     shares = (weights @ unit_rows(reader.embed([text]))[0]).tolist()
     first = TokenReader(reader, text).attribute(weights, shares)
@@ -227,7 +234,7 @@ def test_few_points_at_a_time_give_the_same(reader, monkeypatch):
 @pytest.mark.filterwarnings("ignore:`torch.jit.script`")  # by DeBERTa's module in transformers
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_any_architecture(kind, pooling, tmp_path):
+def test_integrated_gradients_work_for_every_architecture(kind, pooling, tmp_path):
     reader = Encoder.load(EncoderConfig(name=str(write_model(tmp_path / kind, kind)), max_length=32, pooling=pooling))
     text, masked = "red shoe for children", " ".join([reader.tokenizer.mask_token] * 4)
     weights = np.random.default_rng(2).normal(size=32).astype(np.float32)
@@ -239,8 +246,8 @@ def test_any_architecture(kind, pooling, tmp_path):
     assert [word.term for word in neural.words] == text.split()
 
 
-def test_a_word_that_changes_nothing_adds_nothing(reader):
-    # Of the two words one is masked already, so the other one makes all of the difference.
+def test_a_word_without_influence_has_no_contribution(reader):
+    # One of the two words is masked already, so the whole difference comes from the other word.
     asked = TokenReader(reader, "shoe [MASK]")
     weights = np.random.default_rng(1).normal(size=32).astype(np.float32)
     share = float(unit_rows(reader.embed(["shoe [MASK]"]))[0] @ weights)
@@ -250,14 +257,14 @@ def test_a_word_that_changes_nothing_adds_nothing(reader):
     assert by_word["shoe"] == pytest.approx(share - neural.base, abs=1e-6)
 
 
-def test_pieces_of_a_word_are_one_and_the_cut_end_is_left_out(encoder):
+def test_tokens_of_a_word_are_joined_and_truncated_words_are_left_out(encoder):
     text = "laws  Shoe red red"
     asked = TokenReader(Encoder.load(EncoderConfig(name=str(encoder), max_length=5)), text)
     assert asked.read.owner.tolist() == [-1, 0, 0, 1, -1]  # [CLS] law ##s shoe [SEP]
     assert asked.read.words == (("laws", ((0, 4),)), ("Shoe", ((6, 10),)))
 
 
-def test_a_text_without_words(neural, linear):
+def test_a_text_without_words_has_no_contributions(neural, linear):
     for model in (neural("hybrid"), linear("one-tree")):
         for text in ("", " \n"):
             for one in explain(model, text, top_k=2):
@@ -267,10 +274,10 @@ def test_a_text_without_words(neural, linear):
                     assert (one.neural.words, one.neural.base) == ((), one.neural.share)
 
 
-# ---------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------- errors
 
 
-def test_what_is_refused(linear, shop):
+def test_wrong_requests_are_refused(linear, shop):
     model, text = linear("one-tree"), shop["test"].texts[0]
     label = model.labels_[0]
     with pytest.raises(UsageError, match=r"the model has no label .*; did you mean"):

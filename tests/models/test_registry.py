@@ -82,6 +82,9 @@ def test_a_model_answers_for_itself(kind, fitted, shop):
     assert model.describe() == model.config.describe()
     assert (model.encoder is None) == (not model.config.encoders())
     assert (model.history is None) == (kind == "linear-tree")
+    for member in model.members:
+        assert (member.matcher is None) == (member.encoder is None)
+        assert member.matcher is None or member.matcher.encoder_ is member.encoder
     assert model.encoder is next((one.encoder for one in model.members if one.encoder is not None), None)
     assert all(member.members == (member,) for member in model.members)
     scores = model.scores(model.reading(model.inputs(test)), 5)
@@ -103,6 +106,29 @@ def test_a_model_with_changed_members_leaves_the_first_as_it_was(kind, fitted, s
     assert type(same) is type(model)
     texts = shop["test"].texts[:5]
     np.testing.assert_array_equal(same.predict(texts).matrix.toarray(), model.predict(texts).matrix.toarray())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_members_of_a_model_can_be_explained(kind, fitted, shop):
+    model, texts = fitted(kind), shop["test"].texts
+    for member in model.members:
+        assert member.combination is None
+        scored = member.scored_trees(member.reading(texts[:1]), 5)
+        assert [one.tree for one in scored] == list(member.trees)
+        assert [one.level for one in scored] == list(member.label_levels)
+        best = member.predict(texts[:1], top_k=1).matrix.indices
+        assert any(one.listed[best].all() for one in scored)
+        for one in scored:
+            nodes = one.nodes_above(int(best[0]))
+            assert [node.number for node in nodes] == list(one.tree.path(int(best[0]))[-1 - len(nodes) : -1])
+    vectors = model.document_vectors(model.reading(texts))
+    assert vectors.shape[0] == len(texts)
+    if model.encoder is not None:
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    if model.members != (model,):
+        assert len(model.combination.weights) == len(model.members)
+        with pytest.raises(UsageError, match="cannot be explained"):
+            model.scored_trees(model.reading(texts[:1]), 5)
 
 
 @pytest.mark.parametrize("kind", KINDS)

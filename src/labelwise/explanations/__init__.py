@@ -1,7 +1,4 @@
-"""Why a model gives a text a label: words, the path through the tree, similar documents."""
-
-import sys
-from types import ModuleType
+"""Explanations: why a model gives a text a label, by words, by the path through the tree and by similar documents."""
 
 from labelwise.explanations.explainer import explain
 from labelwise.explanations.neighbours import Neighbours
@@ -26,12 +23,3 @@ __all__ = [
     "Word",
     "explain",
 ]
-
-
-class _Room(ModuleType):
-    """Importing a room binds its name in the package: `labelwise.explain`, the function, may turn out to be this."""
-
-    __call__ = staticmethod(explain)
-
-
-sys.modules[__name__].__class__ = _Room

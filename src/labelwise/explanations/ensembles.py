@@ -1,53 +1,62 @@
-"""The explanations of an ensemble: those of its members, and what each of them counts."""
+"""The explanations of an ensemble: the explanations of its members, and the contribution of each member."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from labelwise.explanations.context import ExplainContext
 from labelwise.explanations.result import EmbeddingShare, Explanation, MemberExplanation, Span, Word
 from labelwise.explanations.single_model import probability
-from labelwise.models.ensemble.rules import Candidates
-from labelwise.types import Csr
+from labelwise.models.ensemble.rules import Candidates, Combination, member_values
 
 if TYPE_CHECKING:
     from labelwise.models.base import Model
-    from labelwise.models.ensemble import Ensemble
 
-Ask = Callable[["Model", ExplainContext, Sequence[int], int], list[Explanation]]
+ExplainMember: TypeAlias = Callable[["Model", ExplainContext, Sequence[int], int], list[Explanation]]
 
 _COUNTS = {
-    "average": "its {over}",
+    "average": "its {space}",
     "rank_average": "1 - rank / depth in its list",
-    "sigmoid_average": "the sigmoid of its {over}",
-    "softmax_average": "its {over} as a part of its list, by softmax",
+    "sigmoid_average": "the sigmoid of its {space}",
+    "softmax_average": "its {space} as a part of its list, by softmax",
 }
 
 
 def explain_ensemble(
-    model: Ensemble, question: ExplainContext, labels: Sequence[int], top_k: int, ask: Ask
+    model: Model,
+    combination: Combination,
+    context: ExplainContext,
+    labels: Sequence[int],
+    top_k: int,
+    explain_member: ExplainMember,
 ) -> list[Explanation]:
-    """Explain labels of an `Ensemble`; `ask` explains those of a member."""
-    depth, additive = max(model.config.candidates_per_model, top_k), model.rule_ != "round_robin"
-    weights = (np.asarray(model.weights_) / np.sum(model.weights_)).tolist()
-    lists = Candidates.of([_values(model, member, question, depth) for member in model.members_], depth)
-    counts = lists.counts(model.rule_, model.over_)
-    scores = lists.merge(counts, model.rule_, model.weights_)
-    each = [ask(member, question, labels, depth) for member in model.members_]
+    """Explain labels of an ensemble, given a function that explains labels of a member."""
+    depth, additive = max(combination.candidates_per_model, top_k), combination.rule != "round_robin"
+    weights = (np.asarray(combination.weights) / np.sum(combination.weights)).tolist()
+    values = [
+        member_values(member, member.scores(context.reading, depth), combination.space) for member in model.members
+    ]
+    lists = Candidates.of(values, depth)
+    counts = lists.counts(combination.rule, combination.space)
+    scores = lists.merge(counts, combination.rule, combination.weights)
+    by_member = [explain_member(member, context, labels, depth) for member in model.members]
     explained = []
     for number, label in enumerate(labels):
-        reasons = [found[number] for found in each]
+        reasons = [found[number] for found in by_member]
         at = np.flatnonzero(lists.labels == label)
         listed = len(at) > 0
-        counted = counts[:, at[0]].astype(float).tolist() if listed else [_direct(model, reason) for reason in reasons]
-        score = float(scores[at[0]]) if listed else sum(w * v for w, v in zip(weights, counted, strict=True))
+        if listed:
+            counted, score = counts[:, at[0]].astype(float).tolist(), float(scores[at[0]])
+        else:
+            counted = [_unlisted_count(combination, reason) for reason in reasons]
+            score = sum(weight * value for weight, value in zip(weights, counted, strict=True))
         members = tuple(
             MemberExplanation(member.describe(), weight, value, weight * value if additive else None, reason)
-            for member, weight, value, reason in zip(model.members_, weights, counted, reasons, strict=True)
+            for member, weight, value, reason in zip(model.members, weights, counted, reasons, strict=True)
         )
         shares = list(zip(weights, reasons, strict=True))
         explained.append(
@@ -58,53 +67,46 @@ def explain_ensemble(
                 listed=listed,
                 own_score=sum(weight * reason.own_score for weight, reason in shares),
                 bias=sum(weight * reason.bias for weight, reason in shares),
-                words=_merged([(weight, reason.words) for weight, reason in shares]),
+                words=_merged_words([(weight, reason.words) for weight, reason in shares]),
                 others=0.0,
-                neural=_neural([(weight, reason.neural) for weight, reason in shares if reason.neural is not None]),
+                neural=_merged_shares(
+                    [(weight, reason.neural) for weight, reason in shares if reason.neural is not None]
+                ),
                 paths=(),
-                combine=_sentence(model),
+                combine=_sentence(combination),
                 members=members,
-                notes=() if listed else (_note(model),),
+                notes=() if listed else (_note(combination),),
             )
         )
     return explained
 
 
-def _values(model: Ensemble, member: Model, question: ExplainContext, depth: int) -> Csr:
-    """What a member lists: scores, or probabilities where these are combined."""
-    scores = member.scores(question.reading, depth)
-    if model.over_ == "scores":
-        return scores
-    assert member.calibrator_ is not None
-    return member.calibrator_.transform_matrix(scores)
-
-
-def _direct(model: Ensemble, reason: Explanation) -> float:
-    """What a member would count that does not list the label: nothing by rules that go by its list."""
-    value = reason.score if model.over_ == "scores" else reason.probability or 0.0
-    if model.rule_ == "average":
+def _unlisted_count(combination: Combination, reason: Explanation) -> float:
+    """The count of a label that no member lists: 0 for the rules that depend on ranks or lists."""
+    value = reason.score if combination.space == "scores" else reason.probability or 0.0
+    if combination.rule == "average":
         return value
-    return float(1 / (1 + np.exp(-value))) if model.rule_ == "sigmoid_average" else 0.0
+    return float(1 / (1 + np.exp(-value))) if combination.rule == "sigmoid_average" else 0.0
 
 
-def _sentence(model: Ensemble) -> str:
-    if model.rule_ == "round_robin":
+def _sentence(combination: Combination) -> str:
+    if combination.rule == "round_robin":
         return (
-            "the score is the label's place where the members take turns with their lists (round_robin): no mean, so "
-            "the members' numbers do not add up to it"
+            "the score depends on the rank at which the label appears when the members' lists are read in turn "
+            "(round_robin): it is no mean, so the members' numbers do not add up to it"
         )
-    what = _COUNTS[model.rule_].format(over="probability" if model.over_ == "probabilities" else "score")
-    return f"the score is the weighted mean ({model.rule_}) of what each member counts: {what}"
+    what = _COUNTS[combination.rule].format(space="probability" if combination.space == "probabilities" else "score")
+    return f"the score is the weighted mean ({combination.rule}) of one number for each member: {what}"
 
 
-def _note(model: Ensemble) -> str:
-    if model.rule_ in ("average", "sigmoid_average"):
-        return "no member lists this label for this text; its score is what it would have been"
-    return f"no member lists this label for this text, and {model.rule_} goes by the lists: its score is 0"
+def _note(combination: Combination) -> str:
+    if combination.rule in ("average", "sigmoid_average"):
+        return "no member lists this label for this text; its score is what it would be otherwise"
+    return f"no member lists this label for this text, and {combination.rule} depends on the lists: its score is 0"
 
 
-def _merged(parts: Sequence[tuple[float, tuple[Word, ...]]]) -> tuple[Word, ...]:
-    """The words of all, each weighted; the same word at the same places is one."""
+def _merged_words(parts: Sequence[tuple[float, tuple[Word, ...]]]) -> tuple[Word, ...]:
+    """The weighted words of all members; the same word at the same positions is one."""
     added: defaultdict[tuple[str, tuple[Span, ...]], float] = defaultdict(float)
     for weight, words in parts:
         for word in words:
@@ -112,14 +114,14 @@ def _merged(parts: Sequence[tuple[float, tuple[Word, ...]]]) -> tuple[Word, ...]
     return tuple(Word(term, value, spans) for (term, spans), value in added.items())
 
 
-def _neural(parts: Sequence[tuple[float, EmbeddingShare]]) -> EmbeddingShare | None:
-    """The embeddings' shares as one."""
+def _merged_shares(parts: Sequence[tuple[float, EmbeddingShare]]) -> EmbeddingShare | None:
+    """The weighted embedding shares of all members as one."""
     if not parts:
         return None
     return EmbeddingShare(
         share=sum(weight * neural.share for weight, neural in parts),
         base=sum(weight * neural.base for weight, neural in parts),
-        words=_merged([(weight, neural.words) for weight, neural in parts]),
+        words=_merged_words([(weight, neural.words) for weight, neural in parts]),
         others=0.0,
         error=max(neural.error for _, neural in parts),
         method=parts[0][1].method,

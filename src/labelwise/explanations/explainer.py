@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from labelwise.data import Dataset
 from labelwise.errors import UsageError
 from labelwise.explanations.context import ExplainContext
+from labelwise.explanations.ensembles import explain_ensemble
 from labelwise.explanations.neighbours import Neighbours
 from labelwise.explanations.result import Explanation
+from labelwise.explanations.single_model import explain_single
 from labelwise.models.base import Model, check_fitted
 from labelwise.predictions.ranking import rank_best
 from labelwise.types import OnEvent
@@ -28,23 +29,24 @@ def explain(
     threads: int | None = None,
     on_event: OnEvent | None = None,
 ) -> list[Explanation]:
-    """Why a text has a label: its words, the path through the tree, and documents like it.
+    """Why a text has a label: its words, the path through the tree, and similar documents.
 
     >>> print(explain(model, "council regulation on fishing quotas")[0])
 
     Parameters
     ----------
     label
-        The label, or labels, to explain; the text's best ones if not given. Those that the search does not come to are
-        explained as if it had.
+        The label, or labels, to explain; the text's best labels if not given. A label that the search does not reach
+        is explained as if the search had reached it.
     top_k
-        How many of the best labels are explained, and how far several trees are searched: `predict` with the same
-        `top_k` gives the same scores.
+        Number of best labels to explain, and depth of the search in several trees: `predict` with the same `top_k`
+        gives the same scores.
     words
-        Words of each kind, tf-idf's and the encoder's, that are told; what the others add is summed up.
+        Number of words of each kind (of tf-idf, and of the encoder) that are listed; the contributions of all other
+        words are summed.
     neighbours
-        Documents to show those of that are like the text and have the label. Prepare them once, by `Neighbours.of`,
-        to ask more than once.
+        Documents among which to find those that are similar to the text and have the label. To explain more than one
+        text, prepare them once with `Neighbours.of`.
     threads
         Threads to use; as the model's configuration says if not given.
     """
@@ -62,29 +64,21 @@ def explain(
     wanted = None if names is None else [_column(model, name) for name in names]
     if isinstance(neighbours, Dataset):
         neighbours = Neighbours.of(model, neighbours, threads=threads, on_event=on_event)
-    question = ExplainContext(text, model.reading([text], threads=threads))
+    context = ExplainContext(text, model.reading([text], threads=threads))
     if wanted is None:
-        scores = model.scores(question.reading, top_k)
+        scores = model.scores(context.reading, top_k)
         wanted = scores.indices[rank_best(scores, top_k)[1]].tolist()
-    found = _explained(model, question, wanted, top_k)
+    found = _explanations(model, context, wanted, top_k)
     if neighbours is not None:
-        found = [replace(one, neighbours=neighbours.nearest(model, question, one.label)) for one in found]
+        found = [replace(one, neighbours=neighbours.nearest(model, context, one.label)) for one in found]
     return [one.strongest(words) for one in found]
 
 
-def _explained(model: Any, question: ExplainContext, labels: Sequence[int], top_k: int) -> list[Explanation]:
-    """By the kind of the model; what needs torch is imported for models that have it anyway."""
-    if model.kind == "ensemble":
-        from labelwise.explanations.ensembles import explain_ensemble
-
-        return explain_ensemble(model, question, labels, top_k, _explained)
-    from labelwise.explanations.single_model import explain_transformer, explain_tree
-
-    if model.kind == "linear-tree":
-        return explain_tree(model, question, labels, top_k)
-    if model.kind == "x-transformer":
-        return explain_transformer(model, question, labels)
-    raise UsageError(f"{type(model).__name__} cannot be explained; there are explanations of labelwise's own models")
+def _explanations(model: Model, context: ExplainContext, labels: Sequence[int], top_k: int) -> list[Explanation]:
+    combination = model.combination
+    if combination is None:
+        return explain_single(model, context, labels, top_k)
+    return explain_ensemble(model, combination, context, labels, top_k, _explanations)
 
 
 def _column(model: Model, name: str) -> int:

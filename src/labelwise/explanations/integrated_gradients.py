@@ -1,9 +1,10 @@
-"""The embedding's share of a score, over the words that the encoder reads: integrated gradients.
+"""The embedding's share of a score, divided over the words of the text by integrated gradients.
 
-Sundararajan, Taly and Yan, ICML 2017: the text's input embeddings are led in a straight line from those of a text whose
-every word is masked, and the gradient along the way tells what each word adds. The sum over all words is the difference
-between the two ends. The integral is taken at sixteen points (Gauss-Legendre); the little that this leaves is spread
-over the words in proportion to their sizes, so that the sum is exact, and told as `error`.
+Sundararajan, Taly and Yan, ICML 2017: the input embeddings move on a straight line from a text whose every word is
+masked to the text itself, and the integral of the gradient along this line is the contribution of each word. The sum
+over all words is the difference between the two ends. The integral is computed at sixteen points (Gauss-Legendre). Its
+small error is distributed over the words in proportion to their contributions, so that the sum is exact, and is
+reported as `error`.
 """
 
 from __future__ import annotations
@@ -22,40 +23,40 @@ from labelwise.features.encoder import Encoder
 from labelwise.types import Floats
 
 POINTS = 16
-"""Points of the integral."""
+"""Number of points of the integral."""
 TOKENS_AT_ONCE = 1 << 10
-"""Tokens whose activations are kept at once for the gradient: some 200 MB of MiniLM's, 800 of BERT's."""
+"""Tokens whose activations are in memory at once for the gradient: about 200 MB for MiniLM, 800 MB for BERT."""
 TOLERANCE = 1e-5
-"""How exactly base and words add up to the share."""
+"""Largest difference between the share and the sum of base and words."""
 METHOD = f"integrated gradients from a masked text, {POINTS} points of Gauss-Legendre"
 
 
 @dataclass(frozen=True)
 class _Read:
-    """A text as the encoder reads it."""
+    """The tokens of a text and its words."""
 
     ids: npt.NDArray[np.int64]
-    """(n_tokens,) special ones included."""
+    """(n_tokens,) with special tokens."""
     owner: npt.NDArray[np.int64]
-    """(n_tokens,) the word of each token, -1 for special ones."""
+    """(n_tokens,) the word of each token; -1 for special tokens."""
     words: tuple[tuple[str, tuple[Span, ...]], ...]
-    """How each word is written, and where it stands."""
+    """Each word as written, and its positions in the text."""
 
 
 class TokenReader:
-    """What each word of a text adds to linear functions of its embedding."""
+    """The contribution of each word of a text to linear functions of its embedding."""
 
     def __init__(self, encoder: Encoder, text: str) -> None:
         self.encoder = encoder
         self.read = _read(encoder, text)
 
     def attribute(self, weights: Floats, shares: Sequence[float]) -> list[EmbeddingShare]:
-        """The shares of several labels' scores, each over the words.
+        """The embedding's shares of several labels' scores, each divided over the words.
 
         Parameters
         ----------
         weights : (n_labels, hidden) of the embedding of length one
-        shares : (n_labels,) what the model itself makes of the embedding
+        shares : (n_labels,) as the model computes them
         """
         if not self.read.words:
             return [EmbeddingShare(share, share, (), 0.0, 0.0, METHOD) for share in shares]
@@ -71,7 +72,7 @@ class TokenReader:
         return [self._spread(*parts) for parts in zip(shares, bases.tolist(), each, strict=True)]
 
     def _spread(self, share: float, base: float, each: Floats) -> EmbeddingShare:
-        """Tokens gathered into words, and what the integral missed spread over them."""
+        """The share with the contributions of tokens summed by word, and the error distributed over the words."""
         real = self.read.owner >= 0
         added: Floats = np.zeros(len(self.read.words))
         np.add.at(added, self.read.owner[real], each[real])
@@ -84,7 +85,7 @@ class TokenReader:
         return EmbeddingShare(share, base, words, 0.0, abs(missed) / total if total > 0 else 0.0, METHOD)
 
     def _integrate(self, weights: torch.Tensor) -> tuple[Floats, Floats]:
-        """(n_labels,) the scores of the masked text, and (n_labels, n_tokens) what each token adds."""
+        """(n_labels,) scores of the masked text, and (n_labels, n_tokens) contributions of the tokens."""
         encoder, device = self.encoder, self.encoder.device
         ids = torch.from_numpy(self.read.ids).to(device)
         table = encoder.model.get_input_embeddings()
@@ -105,7 +106,7 @@ class TokenReader:
         return bases.double().cpu().numpy(), each.double().cpu().numpy()
 
     def _scores(self, embedded: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        """(n_points, n_labels) of texts given by their input embeddings."""
+        """(n_points, n_labels) scores of texts that are given as input embeddings."""
         inputs = {"inputs_embeds": embedded.to(self.encoder.model.dtype)}
         types = self.encoder.types_of(ids.expand(len(embedded), -1))
         if types is not None:
@@ -114,14 +115,14 @@ class TokenReader:
 
 
 def _points(at_once: int) -> tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]:
-    """Where the gradient is taken between 0 and 1, and how much each point counts, some at a time."""
+    """The points between 0 and 1 where the gradient is computed, and their weights, in pieces of `at_once`."""
     places, parts = np.polynomial.legendre.leggauss(POINTS)
     pair = torch.from_numpy((places + 1) / 2).float(), torch.from_numpy(parts / 2).float()
     return pair[0].split(at_once), pair[1].split(at_once)
 
 
 def _mask(encoder: Encoder) -> int:
-    """The token that stands for a word that cannot be seen."""
+    """The token that replaces a masked word."""
     tokenizer = encoder.tokenizer
     for token in (tokenizer.mask_token_id, tokenizer.unk_token_id):
         if token is not None:
@@ -134,7 +135,7 @@ def _read(encoder: Encoder, text: str) -> _Read:
     tokenizer: Any = encoder.tokenizer
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
-        # One character for each lone surrogate, which no tokenizer takes.
+        # One character for each lone surrogate, which no tokenizer accepts.
         seen = backend.encode(text.encode("utf-8", "replace").decode("utf-8"))
         if seen.ids == ids.tolist():
             return _with_places(ids, seen, text)
@@ -146,7 +147,7 @@ def _read(encoder: Encoder, text: str) -> _Read:
 
 
 def _with_places(ids: npt.NDArray[np.int64], seen: Any, text: str) -> _Read:
-    """Tokens gathered into the words that they are pieces of."""
+    """The tokens with the words that they are parts of."""
     owner = np.full(len(ids), -1, np.int64)
     spans: list[Span] = []
     before: int | None = None
@@ -165,7 +166,7 @@ def _with_places(ids: npt.NDArray[np.int64], seen: Any, text: str) -> _Read:
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[str, tuple[Span, ...]]:
-    """A word without the white space that some tokenizers count in."""
+    """A word without the white space that some tokenizers include."""
     word = text[start:end]
     start, end = start + len(word) - len(word.lstrip()), end - (len(word) - len(word.rstrip()))
     return word.strip(), ((start, max(start, end)),)

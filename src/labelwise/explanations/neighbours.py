@@ -1,4 +1,4 @@
-"""Documents like a text: those that have a label, nearest first, by embedding or by tf-idf."""
+"""Similar documents: the documents with a label that are nearest to a text, by embedding or by tf-idf."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from labelwise.data import Dataset
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.explanations.context import ExplainContext
 from labelwise.explanations.result import Neighbour
-from labelwise.features.normalize import unit_rows
 from labelwise.types import Csr, OnEvent
 
 if TYPE_CHECKING:
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
 
 KIND = "neighbours"
 NEAREST = 3
-"""Documents that are shown."""
+"""Number of documents that are shown."""
 EXCERPT = 300
-"""Characters of a document that are shown."""
+"""Number of characters of a document that are shown."""
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Documents as a model sees them, prepared once and asked for any text; models carry none themselves.
+    """Documents as vectors of a model, prepared once for any number of texts; a model itself keeps no documents.
 
     >>> near = Neighbours.of(model, train)
     >>> explain(model, "council regulation on fishing quotas", neighbours=near)
@@ -48,49 +47,39 @@ class Neighbours:
 
     @classmethod
     def of(cls, model: Model, dataset: Dataset, *, threads: int | None = None, on_event: OnEvent | None = None) -> Self:
-        """Read documents as a model does: by its embedding where it has an encoder, by tf-idf otherwise.
+        """Documents as vectors: embeddings where the model has an encoder, tf-idf otherwise.
 
-        Of an ensemble the first member with an encoder reads.
+        For an ensemble, these are the vectors of the first member with an encoder.
         """
         if dataset.texts is None:
             raise DataError("similar documents are shown by their texts, but the data have only features")
         reading = model.reading(dataset.texts, threads=threads, on_event=on_event)
-        reader = _reader(model)
-        if reader.kind == "x-transformer":
-            any_model: Any = reader
-            vectors: Any = unit_rows(reading.match(any_model.matcher_, any_model.tfidf_, 1)[0])
-        else:
-            vectors = reading.features(reader.tfidf_)
-        return cls(dataset.Y, dataset.labels, vectors, dataset.texts, dataset.ids)
+        return cls(dataset.Y, dataset.labels, model.document_vectors(reading), dataset.texts, dataset.ids)
 
-    def nearest(
-        self, model: Model, question: ExplainContext, label: str, top_k: int = NEAREST
-    ) -> tuple[Neighbour, ...]:
-        """The documents with a label that are nearest to a text."""
+    def nearest(self, model: Model, context: ExplainContext, label: str, top_k: int = NEAREST) -> tuple[Neighbour, ...]:
+        """The documents with a label that are nearest to a text, nearest first."""
         column = self._columns.get(label)
         if column is None:
             return ()
         rows = self._by_label.indices[self._by_label.indptr[column] : self._by_label.indptr[column + 1]]
-        found = self._cosines(model, question, rows)
+        found = self._cosines(model.document_vectors(context.reading), rows)
         best = np.argsort(-found, kind="stable")[:top_k]
         return tuple(
             Neighbour(_excerpt(self.texts[row]), None if self.ids is None else self.ids[row], float(cosine))
             for row, cosine in zip(rows[best].tolist(), found[best], strict=True)
         )
 
-    def _cosines(self, model: Model, question: ExplainContext, rows: Any) -> npt.NDArray[np.float64]:
-        reader: Any = _reader(model)
-        neural = reader.kind == "x-transformer"
-        asked = unit_rows(question.match(reader)[0]) if neural else question.reading.features(reader.tfidf_)
-        if sp.issparse(self.vectors) == neural or self.vectors.shape[1] != asked.shape[1]:
+    def _cosines(self, vector: Any, rows: Any) -> npt.NDArray[np.float64]:
+        """The cosines of some documents with a vector of one row."""
+        if sp.issparse(self.vectors) != sp.issparse(vector) or self.vectors.shape[1] != vector.shape[1]:
             raise UsageError(
                 "these neighbours were prepared with another model; make them with Neighbours.of(model, dataset)"
             )
-        there = self.vectors[rows]
-        if neural:
-            return np.asarray(there @ asked[0], np.float64)
-        lengths = np.sqrt(there.multiply(there).sum(axis=1)) * np.linalg.norm(asked.data)
-        products = np.asarray((there @ asked.T).toarray(), np.float64).ravel()
+        there: Any = self.vectors[rows]
+        if isinstance(vector, np.ndarray):
+            return np.asarray(there @ vector[0], np.float64)
+        lengths = np.sqrt(there.multiply(there).sum(axis=1)) * np.linalg.norm(vector.data)
+        products = np.asarray((there @ vector.T).toarray(), np.float64).ravel()
         cosines: npt.NDArray[np.float64] = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
         return cosines
 
@@ -135,14 +124,6 @@ class Neighbours:
         except (KeyError, ValueError) as err:
             raise StorageError(f"{path} holds no complete neighbours ({err}); copy or make them again") from err
         return self
-
-
-def _reader(model: Model) -> Model:
-    """The model whose eyes a text is seen with."""
-    if model.kind != "ensemble":
-        return model
-    members: list[Model] = getattr(model, "members_")  # noqa: B009  # Ensemble is not imported here
-    return next((member for member in members if member.kind == "x-transformer"), members[0])
 
 
 def _excerpt(text: str) -> str:

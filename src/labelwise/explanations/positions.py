@@ -1,4 +1,4 @@
-"""Where the terms of tf-idf stand in a text: spans of characters of the text as it was given."""
+"""The positions of tf-idf terms in a text, as spans of characters of the original text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from labelwise.types import Ints
 
 
 def term_places(tfidf: Tfidf, text: str) -> dict[int, tuple[Span, ...]]:
-    """The places of every known term of a text, by its column, in order."""
+    """The positions of every known term of a text, ascending, by the column of the term."""
     config, analyzer = tfidf.config, Analyzer(tfidf.config)
     source = np.frombuffer(to_bytes(text, config.lowercase), np.uint8)
     found = analyzer.tokens(source, np.array([len(source)], np.int64))
@@ -35,7 +35,7 @@ def term_places(tfidf: Tfidf, text: str) -> dict[int, tuple[Span, ...]]:
 
 
 def _characters(source: npt.NDArray[np.uint8], text: str, lowercase: bool) -> Ints:
-    """(n_bytes + 1,) the character of the text that each byte of the source belongs to; the end is at the end."""
+    """(n_bytes + 1,) the character of the text that each byte of the source belongs to; the last entry is the end."""
     begins = (source & 0xC0) != 0x80
     of_byte = np.append(np.cumsum(begins) - 1, np.count_nonzero(begins))
     characters: Ints = _given(text, lowercase)[of_byte]
@@ -43,7 +43,7 @@ def _characters(source: npt.NDArray[np.uint8], text: str, lowercase: bool) -> In
 
 
 def _given(text: str, lowercase: bool) -> Ints:
-    """(n_characters + 1,) the text's own character for each of the source, which `to_bytes` may have lower-cased."""
+    """(n_characters + 1,) for each character of the source, which may be lower-cased, the character of the text."""
     sizes = np.ones(len(text), np.int64)
     if lowercase and any(letter in text for letter in AWKWARD):
         sizes = np.array([len(letter.lower()) for letter in text], np.int64)
@@ -53,7 +53,7 @@ def _given(text: str, lowercase: bool) -> Ints:
 def _folded(
     source: npt.NDArray[np.uint8], text: str, table: npt.NDArray[np.uint32], bounded: bool, lowercase: bool
 ) -> tuple[Ints, Ints]:
-    """Where each of the codes of `fold_characters` begins and ends in the text."""
+    """Begin and end, in the text, of each code of `fold_characters`."""
     characters, given = source.tobytes().decode("utf-8", "surrogatepass"), _given(text, lowercase)
     begins: list[int] = []
     ends: list[int] = []

@@ -1,4 +1,4 @@
-"""Explanations for people: tables on a terminal, and the same as plain text."""
+"""Explanations for people: as tables for a terminal, and as plain text."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _EXCERPT = 72
 
 
 def plain(explanation: Explanation) -> str:
-    """As text without colours."""
+    """An explanation as text without colours."""
     out = StringIO()
     Console(file=out, width=WIDTH, color_system=None, highlight=False).print(render(explanation))
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().split("\n"))
 
 
 def render(explanation: Explanation) -> RenderableType:
-    """As tables."""
+    """An explanation as tables."""
     parts: list[RenderableType] = [_head(explanation), Text(f"  {explanation.combine}", style="dim")]
     if explanation.members:
         parts.append(_members(explanation))
@@ -46,7 +46,7 @@ def _head(explanation: Explanation) -> Text:
 
 
 def _words(explanation: Explanation) -> Table:
-    """The own score as a sum."""
+    """The sum that makes the own score."""
     table = _table("adds", "to the label's own score")
     for word in explanation.words:
         table.add_row(_number(word.contribution), _written(word))
@@ -73,7 +73,7 @@ def _neural(explanation: Explanation) -> Table:
 
 
 def _path(path: Path) -> Table:
-    table = _table("scored", "factor", "path" + ("" if path.listed else " (the search does not come this way)"))
+    table = _table("scored", "factor", "path" + ("" if path.listed else " (not reached by the search)"))
     for step in path.steps:
         among = f": {', '.join(_short(name, 30) for name in step.among)}, …" if step.among else ""
         what = step.kind if step.kind in ("label", "centroid") else f"{step.kind} {step.node}, {step.n_labels} labels"

@@ -1,4 +1,4 @@
-"""An explanation: what it holds, as plain data that goes to JSON and back."""
+"""An explanation as plain data, which can be written as JSON and read again."""
 
 from __future__ import annotations
 
@@ -10,36 +10,37 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 Span: TypeAlias = tuple[int, int]
-"""Where something stands in the text: its first character, and the one after its last."""
+"""A position in the text: the first character, and the character after the last."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """A term of tf-idf, or a word as the encoder reads it."""
+    """A term of tf-idf, or a word that the encoder reads."""
 
     term: str
     contribution: float
-    """What it adds to the label's own score."""
+    """Its contribution to the label's own score."""
     spans: tuple[Span, ...] = ()
-    """Its places in the text; none where the tokenizer does not tell them."""
+    """Its positions in the text; empty where the tokenizer does not provide them."""
 
 
 @dataclass(frozen=True)
 class EmbeddingShare:
-    """The embedding's share of the label's own score, over the words that the encoder has read."""
+    """The embedding's share of the label's own score, divided over the words that the encoder has read."""
 
     share: float
-    """What the embedding adds: base + words + others."""
+    """The contribution of the embedding: base + words + others."""
     base: float
-    """What it would add if every word were masked."""
+    """The contribution of the embedding of the text with every word masked."""
     words: tuple[Word, ...]
-    """The strongest words, each at its own place."""
+    """The words with the largest contributions, one entry for each position."""
     others: float
-    """What all other words add together."""
+    """The sum of the contributions of all other words."""
     error: float
-    """What the method's sum missed of share - base before it was spread over the words, as a part of their sizes."""
+    """The method's error in share - base, as a part of the sum of absolute contributions, before its distribution over
+    the words."""
     method: str
-    """How it was found."""
+    """The method that divides the share, in words."""
 
 
 @dataclass(frozen=True)
@@ -47,30 +48,30 @@ class PathStep:
     """A node on the path from the root to the label."""
 
     kind: Literal["node", "cluster", "centroid", "label"]
-    """A node of the tree; the cluster above the label; the label's centroid, where there is no tree; the label."""
+    """A node of the tree, the cluster above the label, the label's centroid where there is no tree, or the label."""
     node: int
     """Its number in its level."""
     score: float
-    """As its model gives it: for the label, the own score that the words add up to."""
+    """The score of the node's model; for the label, the own score that the words add up to."""
     factor: float | None
-    """What it counts in the path's score, between 0 and 1; None if it only chooses where to look."""
+    """Its factor in the score of the path, between 0 and 1; None if the score only guides the search."""
     n_labels: int
-    """Labels at or below it."""
+    """Number of labels at or below the node."""
     among: tuple[str, ...] = ()
-    """For a cluster, the other labels in it that suit the text best."""
+    """For a cluster, its other labels with the best scores."""
 
 
 @dataclass(frozen=True)
 class Path:
-    """The way to the label through one tree."""
+    """The path to the label through one tree."""
 
     steps: tuple[PathStep, ...]
     score: float
     """The product of the factors, or the label's own score where there are none."""
     weight: float
-    """Its part in the label's score: one over the number of trees."""
+    """Its weight in the label's score: one divided by the number of trees."""
     listed: bool
-    """Whether the search came this way. Of several trees those that do not list a label count 0."""
+    """Whether the search reaches the label in this tree. A tree that does not list a label counts 0."""
 
 
 @dataclass(frozen=True)
@@ -78,65 +79,65 @@ class Neighbour:
     """A document that has the label."""
 
     text: str
-    """Its beginning."""
+    """The beginning of its text."""
     id: str | None
     similarity: float
-    """The cosine between its embedding, or tf-idf, and the text's."""
+    """The cosine between the embeddings, or the tf-idf vectors, of the document and of the text."""
 
 
 @dataclass(frozen=True)
 class MemberExplanation:
-    """What a member of an ensemble says of the label."""
+    """The explanation of a label by one member of an ensemble."""
 
     name: str
     weight: float
     value: float
-    """What it counts by the ensemble's rule; 0 or its list's lowest where it does not list the label."""
+    """The number that the ensemble's rule combines; 0, or the lowest of its list, where the list lacks the label."""
     contribution: float | None
-    """weight * value, which add up to the ensemble's score; None where the rule is no mean."""
+    """weight * value: these add up to the ensemble's score. None where the rule is no mean."""
     explanation: Explanation
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a text has a label, or has not.
+    """Why a text has a label, or does not have it.
 
-    `own_score` is the sum of `bias`, the words' contributions, `others` and the embedding's share; `score` is made of
-    it and of the scores along the path, as `combine` says; `probability` is what the score means.
+    `own_score` is the sum of `bias`, the words' contributions, `others` and the embedding's share. `score` is computed
+    from `own_score` and the scores along the path, as `combine` says. `probability` is the calibrated score.
     """
 
     label: str
     score: float
-    """The model's own number; computed as if the search had come to the label where it has not."""
+    """The score of the model; where the search does not reach the label, as if it had reached the label."""
     probability: float | None
     """None if the model is not calibrated."""
     listed: bool
-    """Whether the model itself comes to the label for this text."""
+    """Whether the search of the model reaches the label for this text."""
     own_score: float
-    """h(x, l): what the label's linear models say, averaged over trees and members."""
+    """h(x, l): the score of the label's linear models, averaged over trees and members."""
     bias: float
     words: tuple[Word, ...]
-    """The strongest terms of tf-idf."""
+    """The terms of tf-idf with the largest contributions."""
     others: float
-    """What all other terms add together."""
+    """The sum of the contributions of all other terms."""
     neural: EmbeddingShare | None
-    """None where the label's models see no embedding."""
+    """None where the label's models read no embedding."""
     paths: tuple[Path, ...]
-    """One for each tree; none of an ensemble, whose members have theirs."""
+    """A path for each tree; empty for an ensemble, whose members have their own paths."""
     combine: str
-    """How these make the score, in a sentence."""
+    """How the score is computed, in a sentence."""
     neighbours: tuple[Neighbour, ...] = ()
     members: tuple[MemberExplanation, ...] = ()
     notes: tuple[str, ...] = ()
-    """What else there is to know."""
+    """Further remarks."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain lists and numbers, for JSON."""
+        """The explanation as plain lists and numbers, for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Explanation:
-        """What `to_dict` gave, also after a way through JSON."""
+        """The explanation that `to_dict` has written, also after JSON."""
         neural = values["neural"]
         made: dict[str, Any] = {
             "words": _words(values["words"]),
@@ -152,7 +153,7 @@ class Explanation:
         return cls(**{**values, **made})
 
     def strongest(self, words: int) -> Explanation:
-        """The same with only so many words of each kind; the others become one number."""
+        """The explanation with at most `words` words of each kind; the contributions of the others are summed."""
         kept, others = _strongest(self.words, words)
         neural = self.neural
         if neural is not None:

@@ -25,13 +25,16 @@ from labelwise.models.training_report import TrainingReport
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import at_least
 from labelwise.storage.shared_parts import SharedParts
-from labelwise.types import Csr, OnEvent
+from labelwise.types import Csr, Floats, OnEvent
 
 if TYPE_CHECKING:
     from labelwise.features.encoder_folder import TextEncoder
     from labelwise.index import Tree
+    from labelwise.match.base import Matcher
     from labelwise.match.heads import History
+    from labelwise.models.ensemble.rules import Combination
     from labelwise.models.growth import GrowthAdapter
+    from labelwise.models.scored_trees import ScoredTree
     from labelwise.rank.sparse_weights import LevelWeights
 
 
@@ -102,6 +105,11 @@ class Model(ABC):
         """The weights of the labels' own models, for each of `trees`."""
 
     @property
+    def matcher(self) -> Matcher | None:
+        """The matcher that finds clusters by an encoder; None for linear models and for several members."""
+        return None
+
+    @property
     def encoder(self) -> TextEncoder | None:
         """The encoder that reads the texts, of several members the first one's; None for linear models."""
         return None
@@ -120,6 +128,22 @@ class Model(ABC):
     @abstractmethod
     def bounded_scores(self) -> bool:
         """Whether scores lie between 0 and 1 before they are calibrated."""
+
+    @property
+    def combination(self) -> Combination | None:
+        """How the lists of several members become one list; None for a single model."""
+        return None
+
+    def scored_trees(self, reading: PredictionCache, top_k: int) -> tuple[ScoredTree, ...]:
+        """The label trees with the scores of one text, searched as for a prediction of `top_k` labels.
+
+        `labelwise.explanations` explains these. It explains the members of a `combination` one by one.
+        """
+        raise UsageError(f"a {type(self).__name__} cannot be explained")
+
+    def document_vectors(self, reading: PredictionCache) -> Csr | Floats:
+        """(n_docs, n_features) the vectors that similar documents are found by: tf-idf, or embeddings of length one."""
+        return reading.features(self.tfidf_)
 
     def growth(self) -> GrowthAdapter:
         """What `labelwise.incremental` needs to add and remove labels; members grow one by one (`map_members`)."""

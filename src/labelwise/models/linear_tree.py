@@ -20,6 +20,7 @@ from labelwise.models.fitted_tree import labels_per_tree
 from labelwise.models.growth import LinearTreeGrowth
 from labelwise.models.pipeline import Pipeline
 from labelwise.models.prediction_cache import PredictionCache
+from labelwise.models.scored_trees import ScoredTree, scored_linear_trees
 from labelwise.models.stages import StageCache
 from labelwise.models.training_data import TrainingData
 from labelwise.models.training_report import TrainingReport
@@ -134,6 +135,10 @@ class LinearTree(Model):
     def bounded_scores(self) -> bool:
         """Whether scores lie between 0 and 1: all do but those of the labels' models alone."""
         return TRANSFORMS[self.config.score_transform].bounded
+
+    def scored_trees(self, reading: PredictionCache, top_k: int) -> tuple[ScoredTree, ...]:
+        """The label trees with the scores of one text, for explanations."""
+        return scored_linear_trees(self, reading, top_k)
 
     def growth(self) -> LinearTreeGrowth:
         """What `labelwise.incremental` needs to add and remove labels."""

@@ -15,10 +15,9 @@ from labelwise.storage.fingerprint import fingerprint
 def share_parts(models: Sequence[Model]) -> None:
     """Equal vocabularies, tokenizers and pretrained encoders become one object; what models answer stays the same."""
     _share(models, "tfidf_", _vocabulary)
-    matchers = [model.matcher_ for model in models if hasattr(model, "matcher_")]
-    if matchers:
-        _share([matcher for matcher in matchers if matcher.reads_pretrained], "encoder_", _weights)
-        _share([matcher.encoder_ for matcher in matchers], "tokenizer", _rules)
+    matchers = [model.matcher for model in models if model.matcher is not None]
+    _share([matcher for matcher in matchers if matcher.reads_pretrained], "encoder_", _weights)
+    _share([matcher.encoder_ for matcher in matchers], "tokenizer", _rules)
 
 
 def _share(holders: Iterable[Any], name: str, identity: Callable[[Any], str]) -> None:

@@ -12,6 +12,7 @@ from labelwise.config import XTransformerConfig
 from labelwise.config.score_transform import TRANSFORMS
 from labelwise.data import Dataset
 from labelwise.errors import DataError
+from labelwise.features.normalize import unit_rows
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import Tree
 from labelwise.match.base import Matcher, load_matcher
@@ -21,12 +22,13 @@ from labelwise.models.card import render_card
 from labelwise.models.growth import XTransformerGrowth
 from labelwise.models.pipeline import Pipeline
 from labelwise.models.prediction_cache import PredictionCache
+from labelwise.models.scored_trees import ScoredTree, scored_ranker_tree
 from labelwise.models.stages import StageCache
 from labelwise.models.training_data import TrainingData, check_texts
 from labelwise.rank.ranker import Inputs, Ranker
 from labelwise.storage.run_directory import open_run
 from labelwise.storage.shared_parts import SharedParts
-from labelwise.types import Csr, OnEvent
+from labelwise.types import Csr, Floats, OnEvent
 
 if TYPE_CHECKING:  # an exported model needs no torch
     from labelwise.features.encoder_folder import TextEncoder
@@ -143,6 +145,11 @@ class XTransformer(Model):
         return (self.ranker_.level,)
 
     @property
+    def matcher(self) -> Matcher:
+        """The matcher that finds clusters."""
+        return self.matcher_
+
+    @property
     def encoder(self) -> TextEncoder:
         """The encoder of the matcher."""
         return self.matcher_.encoder_
@@ -156,6 +163,14 @@ class XTransformer(Model):
     def bounded_scores(self) -> bool:
         """Whether scores lie between 0 and 1: all do but those of the labels' models alone."""
         return TRANSFORMS[self.ranker_.score_transform].bounded
+
+    def scored_trees(self, reading: PredictionCache, top_k: int) -> tuple[ScoredTree, ...]:
+        """The label tree with the scores of one text, for explanations."""
+        return scored_ranker_tree(self, reading)
+
+    def document_vectors(self, reading: PredictionCache) -> Floats:
+        """(n_docs, hidden) embeddings of length one."""
+        return unit_rows(reading.match(self.matcher_, self.tfidf_, 1)[0])
 
     def growth(self) -> XTransformerGrowth:
         """What `labelwise.incremental` needs to add and remove labels."""

@@ -18,7 +18,7 @@ from labelwise.models.base import Model, check_fitted, load_model
 from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.models.card import render_card
 from labelwise.models.ensemble.members import fit_members
-from labelwise.models.ensemble.rules import combine
+from labelwise.models.ensemble.rules import Combination, combine, member_values
 from labelwise.models.ensemble.selection import HoldoutScorer, choose_rule, learn_weights, prune
 from labelwise.models.holdout import evaluate_scores
 from labelwise.models.prediction_cache import PredictionCache
@@ -161,7 +161,7 @@ class Ensemble(Model):
         stay: Ints = np.arange(len(models))
         if data.holdout is not None and len(scores) == len(models):
             truth = data.holdout.Y
-            values = [_values(model, found, over) for model, found in zip(models, scores, strict=True)]
+            values = [member_values(model, found, over) for model, found in zip(models, scores, strict=True)]
             scorer = HoldoutScorer(values, truth, depth=config.candidates_per_model, over=over)
             rule = config.rule or choose_rule(scorer, len(models))
             if config.prune is not None:
@@ -236,19 +236,28 @@ class Ensemble(Model):
             return all(member.bounded_scores for member in self.members)
         return True
 
+    @property
+    def combination(self) -> Combination:
+        """How the lists of the members become one list."""
+        return Combination(self.rule_, self.over_, self.weights_, self.config.candidates_per_model)
+
+    def document_vectors(self, reading: PredictionCache) -> Csr | Floats:
+        """(n_docs, n_features) the vectors of the first member with an encoder, of the first member without any."""
+        reader = next((member for member in self.members if member.encoder is not None), self.members[0])
+        return reader.document_vectors(reading)
+
     def inputs(self, dataset: Dataset) -> list[str] | Csr:
         """What the members read of a data set."""
         return self.members_[0].inputs(dataset)
 
     def _readable(self, texts_or_X: Any) -> Any:
         check_fitted(self, "members_")
-        neural = any(hasattr(model, "matcher_") for model in self.members_)
-        return check_texts(texts_or_X) if neural else texts_or_X
+        return texts_or_X if self.encoder is None else check_texts(texts_or_X)
 
     def scores(self, reading: PredictionCache, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each document with combined scores."""
         depth = max(self.config.candidates_per_model, top_k)
-        values = [_values(model, model.scores(reading, depth), self.over_) for model in self.members_]
+        values = [member_values(model, model.scores(reading, depth), self.over_) for model in self.members_]
         options: dict[str, Any] = {"weights": self.weights_, "depth": depth, "over": self.over_, "top_k": top_k}
         return combine(values, self.rule_, **options, on_event=reading.on_event)
 
@@ -302,26 +311,18 @@ class Ensemble(Model):
         return self
 
 
-def _values(model: Model, scores: Csr, over: ScoreSpace) -> Csr:
-    """A member's scores, or the probabilities that they stand for."""
-    if over == "scores":
-        return scores
-    assert model.calibrator_ is not None
-    return model.calibrator_.transform_matrix(scores)
-
-
 def _check_alike(models: Sequence[Model]) -> None:
     if not models:
         raise UsageError("an ensemble needs models; give at least one")
     first = models[0]
     for number, model in enumerate(models, start=1):
-        if isinstance(model, Ensemble):
-            raise UsageError(f"model {number} is an ensemble itself; give its members")
         check_fitted(model, "labels_")
+        if model.combination is not None:
+            raise UsageError(f"model {number} is an ensemble itself; give its members")
         if model.labels_ != first.labels_:
             raise UsageError(
                 f"model {number} has {len(model.labels_)} labels and not the {len(first.labels_)} of the first model "
                 "in the same order; train all of them with the same label names"
             )
-        if (model.tfidf_ is None) != (first.tfidf_ is None):
+        if model.reads_texts != first.reads_texts:
             raise UsageError(f"of model 1 and model {number} one reads texts and the other features; give models alike")

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +31,24 @@ from labelwise.events import Task
 from labelwise.predictions.ranking import rank_best
 from labelwise.types import Csr, Floats, OnEvent
 
+if TYPE_CHECKING:
+    from labelwise.models.base import Model
+
 RULES: tuple[Rule, ...] = get_args(Rule)
 
 DOCUMENTS_PER_BLOCK = 1 << 13
 """Documents whose lists are laid side by side at once, which bounds the memory of any number of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """How an ensemble combines the lists of its members."""
+
+    rule: Rule
+    space: ScoreSpace
+    weights: Floats
+    """(n_members,) with the sum 1."""
+    candidates_per_model: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +136,14 @@ class Candidates:
             turns = self.ranks[model, listed].astype(np.int64) * len(asked) + turn
             places[listed] = np.minimum(places[listed], turns)
         return (1 - places / n).astype(np.float32)
+
+
+def member_values(member: Model, scores: Csr, space: ScoreSpace) -> Csr:
+    """The values of a member that are combined: its scores, or the probabilities for these scores."""
+    if space == "scores":
+        return scores
+    assert member.calibrator_ is not None
+    return member.calibrator_.transform_matrix(scores)
 
 
 def combine(

@@ -1,4 +1,4 @@
-"""What one linear model makes of one document, weight by weight; the sum is its score."""
+"""The score of one linear model for one document, as a sum over its weights."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from labelwise.types import Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class ScoreBreakdown:
-    """A score in its parts."""
+    """The parts of a score."""
 
     columns: Ints
     """(n,) the document's features that the model has a weight for."""
     added: Floats
-    """(n,) what each of them adds."""
+    """(n,) the contribution of each of these features."""
     dense: float
-    """What the dense features, an embedding's, add together."""
+    """The contribution of all dense features (an embedding) together."""
     bias: float
 
     @property
     def score(self) -> float:
-        """The sum."""
+        """The sum of all parts."""
         return float(self.added.sum()) + self.dense + self.bias
 
 
-def account(level: LevelWeights, child: int, document: Features) -> ScoreBreakdown:
-    """The score of a node, or label, in its parts.
+def score_breakdown(level: LevelWeights, child: int, document: Features) -> ScoreBreakdown:
+    """The score of a node or label, and its parts.
 
     Parameters
     ----------
     child : the node's number in its level
-    document : a single one, with the dense features, the constant last, that the level was trained on, if any
+    document : a single document, with the dense features that the level was trained on, if any, and the constant last
     """
-    place = place_of(level, child)
-    features, weights = sparse_weights(level, place)
+    place = position_of(level, child)
+    features, weights = weights_at(level, place)
     _, mine, its = np.intersect1d(features, document.indices, assume_unique=True, return_indices=True)
     own, dense = level.dense[place].astype(np.float64), document.dense[0].astype(np.float64)
     return ScoreBreakdown(
@@ -49,13 +49,13 @@ def account(level: LevelWeights, child: int, document: Features) -> ScoreBreakdo
     )
 
 
-def place_of(level: LevelWeights, child: int) -> int:
-    """Where the model of a node lies among those of its level."""
+def position_of(level: LevelWeights, child: int) -> int:
+    """The position of a node's model among the models of its level."""
     return int(np.flatnonzero(level.child_ids == child)[0])
 
 
-def sparse_weights(level: LevelWeights, place: int) -> tuple[Ints, Floats]:
-    """The features that the model at this place has a weight for, and the weights."""
+def weights_at(level: LevelWeights, place: int) -> tuple[Ints, Floats]:
+    """The sparse features of the model at a position, and their weights."""
     block = _block(level, place)
     rows = slice(level.row_indptr[block], level.row_indptr[block + 1])
     entries = slice(level.entry_indptr[block], level.entry_indptr[block + 1])
@@ -64,9 +64,9 @@ def sparse_weights(level: LevelWeights, place: int) -> tuple[Ints, Floats]:
     return features[mine], level.entry_value[entries][mine].astype(np.float64)
 
 
-def siblings(level: LevelWeights, child: int, document: Features) -> tuple[Ints, Floats]:
-    """All nodes of a node's block, itself included, with their scores."""
-    block = _block(level, place_of(level, child))
+def sibling_scores(level: LevelWeights, child: int, document: Features) -> tuple[Ints, Floats]:
+    """All children of a node's parent, the node included, and their scores."""
+    block = _block(level, position_of(level, child))
     children = slice(level.child_indptr[block], level.child_indptr[block + 1])
     scores = level.dense[children].astype(np.float64) @ document.dense[0].astype(np.float64)
     rows = slice(level.row_indptr[block], level.row_indptr[block + 1])
