@@ -25,7 +25,7 @@ def structure():
 @pytest.mark.parametrize("name", KEPT)
 def test_the_limit_is_kept(structure, name):
     figure = getattr(structure, name)()
-    assert figure.good, f"{figure.name}: {figure.value}, limit {figure.most}\n" + "\n".join(figure.offenders)
+    assert figure.good, f"{figure.name}: {figure.value}, limit {figure.most}\n" + "\n".join(figure.places)
 
 
 def test_a_share_is_compared_with_its_total(structure):

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Prints what the code looks like from outside, in figures, and exits with 1 where a limit is exceeded.
+"""Counts properties of the code that make it easy or hard to read, and exits with 1 if a limit is exceeded.
 
-    python tools/structure.py             a line for each figure, with its limit
-    python tools/structure.py --list      and where each offender lies
+    python tools/structure.py             a line for each count, with its limit
+    python tools/structure.py --list      also the place of each finding
 
-Counted: entries at the top of the package; public names; questions for the kind of a model, a configuration or a
-matcher; classes and modules that share a name; functions over 60 lines and with over 8 parameters; lines of README and
-docs over 120 characters; imports that point upwards (see `tests/test_layers.py`, which holds the layers).
+Counted are: entries at the top of the package; public names; kind checks (code that asks which kind of model,
+configuration or matcher it has); classes and modules that share a name; functions over 60 lines and with over 8
+parameters; lines of Markdown pages over 120 characters; imports that point upwards (`tests/test_layers.py` has the
+layers). `tests/test_structure.py` keeps the limits.
 """
 
 from __future__ import annotations
@@ -34,32 +35,32 @@ KIND_CHECK = re.compile(
     r"|\bkind\s*(?:==|!=|in|not in)\s*\(?\"(?:linear-tree|x-transformer|ensemble)\""
     r"|(?:hasattr|getattr)\([^()]*,\s*\"(?:matcher_|members_|models_|trees_|tree_|labels_|joint|combine|encoder|encoder_)\""
 )
-"""A question for what kind of model, configuration or matcher something is, instead of a method that answers."""
+"""Code that asks for the kind of a model, configuration or matcher, instead of calling a method of it."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Something counted, with where it was found."""
+    """A count, with the places of what was counted."""
 
     name: str
-    offenders: list[str]
+    places: list[str]
     total: int | None = None
     most: float | None = None
     """The limit: a count, or a share of the total where it is below 1; None where there is none."""
 
     @property
     def value(self) -> str:
-        """The count, as a share where there is a total."""
-        count = len(self.offenders)
+        """The count as text, with the share if there is a total."""
+        count = len(self.places)
         return f"{count}" if self.total is None else f"{count} of {self.total} ({100 * count / self.total:.1f} %)"
 
     @property
     def good(self) -> bool:
-        """Whether the limit is kept."""
+        """Whether the count is within the limit."""
         if self.most is None:
             return True
         whole = self.total if self.total is not None and self.most < 1 else 1
-        return len(self.offenders) <= self.most * whole
+        return len(self.places) <= self.most * whole
 
 
 def sources() -> list[Path]:
@@ -68,13 +69,13 @@ def sources() -> list[Path]:
 
 
 def place(path: Path, line: int | None = None) -> str:
-    """A file of the repository, and a line of it."""
+    """A file of the repository, with a line number."""
     name = path.relative_to(ROOT).as_posix()
     return name if line is None else f"{name}:{line}"
 
 
 def functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Every function and method."""
+    """All functions and methods."""
     for path in sources():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -82,7 +83,7 @@ def functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]
 
 
 def module_functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
-    """Every function of a module itself, methods left out."""
+    """All functions at the top level of modules."""
     for path in sources():
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef):
@@ -90,13 +91,13 @@ def module_functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
 
 
 def top_level_entries() -> Figure:
-    """Files and packages right below `src/labelwise`."""
+    """Files and packages in `src/labelwise`."""
     entries = sorted(entry.name for entry in PACKAGE.iterdir() if entry.name != "__pycache__")
     return Figure("entries at the top of the package", entries, most=28)
 
 
 def public_names() -> Figure:
-    """What `import labelwise` offers."""
+    """Names that `import labelwise` offers, without the version."""
     sys.path.insert(0, str(ROOT / "src"))
     import labelwise
 
@@ -109,11 +110,11 @@ def kind_checks() -> Figure:
     for path in sources():
         text = path.read_text(encoding="utf-8")
         found += [place(path, text.count("\n", 0, match.start()) + 1) for match in KIND_CHECK.finditer(text)]
-    return Figure("questions for the kind of a model, configuration or matcher", found, most=10)
+    return Figure("kind checks of models, configurations and matchers", found, most=10)
 
 
 def repeated_classes() -> Figure:
-    """Classes of different modules that share a name."""
+    """Classes with the name of another class."""
     places = defaultdict(list)
     for path in sources():
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -125,7 +126,7 @@ def repeated_classes() -> Figure:
 
 
 def repeated_modules() -> Figure:
-    """Files of one name, of which more than two is one too many, and packages, modules and functions of one name."""
+    """More than two files with the same name, and functions with the name of a package."""
     places = defaultdict(list)
     for path in sources():
         if path.stem not in ("__init__", "__main__"):
@@ -137,11 +138,11 @@ def repeated_modules() -> Figure:
         for path, node in module_functions()
         if node.name in packages
     ]
-    return Figure("file names used more than twice, and functions called like a package", found, most=0)
+    return Figure("file names used more than twice, and functions named like a package", found, most=0)
 
 
 def long_functions() -> Figure:
-    """Functions that do not fit on a screen."""
+    """Functions that are longer than a screen."""
     every = list(functions())
     found = [
         f"{place(path, node.lineno)} {node.name}: {node.end_lineno - node.lineno + 1} lines"
@@ -152,7 +153,7 @@ def long_functions() -> Figure:
 
 
 def wide_functions() -> Figure:
-    """Functions that take too much."""
+    """Functions with too many parameters."""
     every, found = list(functions()), []
     for path, node in every:
         arguments = node.args
@@ -164,17 +165,17 @@ def wide_functions() -> Figure:
 
 
 def wide_lines() -> Figure:
-    """Lines of Markdown that an editor has to wrap."""
+    """Lines of Markdown that are too long."""
     found = []
-    for path in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]:
+    for path in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")]):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             if len(line) > WIDEST:
                 found.append(f"{place(path, number)}: {len(line)}")
-    return Figure(f"lines of README and docs over {WIDEST} characters", found, most=0)
+    return Figure(f"lines of pages over {WIDEST} characters", found, most=0)
 
 
 def upward_imports() -> Figure:
-    """Imports that the layers do not allow."""
+    """Imports that `tests/test_layers.py` does not allow."""
     from tests.test_layers import upward
 
     return Figure("imports that point upwards", list(upward()), most=0)
@@ -194,9 +195,9 @@ FIGURES: tuple[Callable[[], Figure], ...] = (
 
 
 def main() -> int:
-    """Count and tell."""
+    """Print all counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", action="store_true", help="also print each offender")
+    parser.add_argument("--list", action="store_true", help="also print the place of each finding")
     options = parser.parse_args()
     good = True
     for count in FIGURES:
@@ -211,7 +212,7 @@ def main() -> int:
         )
         print(f"{'ok ' if figure.good else 'BAD'}  {figure.name}: {figure.value}{limit}")
         if options.list and (not figure.good or figure.most == 0 or figure.total is not None):
-            print("".join(f"       {offender}\n" for offender in figure.offenders), end="")
+            print("".join(f"       {found}\n" for found in figure.places), end="")
     return int(not good)
 
 
