@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-LIBRARIES = ("faiss", "onnxruntime", "safetensors.numpy", "scipy.optimize", "sklearn.ensemble", "torch", "transformers")
+LIBRARIES = ("onnxruntime", "safetensors.numpy", "scipy.optimize", "sklearn.ensemble", "torch", "transformers")
 """Imported before the first measurement: what they change when they are imported is not a change by labelwise."""
 LARGE = 16 << 20
 
@@ -63,7 +63,6 @@ def process_state() -> dict[str, Any]:
         "numpy": (np.geterr(), np.get_printoptions()),
         **torch_state(),
         "transformers": transformers_state(),
-        "faiss": sys.modules["faiss"].omp_get_max_threads(),
         "allocator": large_arrays_have_pages_of_their_own(),
         "threads": sorted(thread.name for thread in threading.enumerate() if not thread.daemon),
     }
@@ -158,14 +157,6 @@ def linear(folder: Path) -> None:
     add_labels(model, [{"label": "new", "text": texts[0]}])
 
 
-def neighbours(folder: Path) -> None:
-    """Find nearest labels by an approximate search, with other threads than the library has."""
-    from labelwise.rank.nearest import NearestLabels
-
-    Z = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
-    NearestLabels.of(Z, method="hnsw").top(Z[:50], 5, threads=1)
-
-
 def neural(folder: Path) -> None:
     """Fine-tune a tiny encoder on clusters and labels, on samples of clusters, and not at all; predict, save, load."""
     from labelwise import XTransformer, explain, load_model
@@ -197,7 +188,7 @@ def heap_limit(folder: Path) -> None:
     limit_heap_growth()
 
 
-WORK: tuple[Callable[[Path], None], ...] = (linear, neighbours, neural, torch_seed, heap_limit)
+WORK: tuple[Callable[[Path], None], ...] = (linear, neural, torch_seed, heap_limit)
 
 
 def import_everything() -> None:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture(scope="module")
 def changes(tmp_path_factory) -> dict[str, dict[str, list[str]]]:
     """For each piece of work in `tests.process_state`, the parts of the state that it changed: before and after."""
-    for name in ("torch", "transformers", "faiss", "onnxruntime"):
+    for name in ("torch", "transformers", "onnxruntime"):
         pytest.importorskip(name, reason="needs the extras neural, ann and onnx")
     command = [sys.executable, "-m", "tests.process_state", str(tmp_path_factory.mktemp("work"))]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -24,7 +24,7 @@ def changes(tmp_path_factory) -> dict[str, dict[str, list[str]]]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("work", ["linear", "neighbours", "neural"])
+@pytest.mark.parametrize("work", ["linear", "neural"])
 def test_the_library_changes_no_state_of_the_process(changes, work):
     assert changes[work] == {}
 

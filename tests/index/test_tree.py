@@ -40,8 +40,6 @@ def test_a_small_tree_by_eye():
     assert indptr.tolist() == [0, 1, 3, 6]
     assert ids.tolist() == [1, 2, 3, 0, 4, 5]
     assert (indptr.dtype, ids.dtype, tree.clusters.dtype) == (np.int64, np.int32, np.int32)
-    assert tree.cluster_matrix().toarray().argmax(axis=1).tolist() == [2, 0, 1, 1, 2, 2]
-    assert tree.cluster_matrix(0).toarray().tolist() == [[1], [1], [1]]
     assert tree.path(4) == (0, 2, 4)
 
 
@@ -52,10 +50,6 @@ def test_children_are_the_inverse_of_parents(tree):
         for node in range(tree.n_nodes(level)):
             own = ids[indptr[node] : indptr[node + 1]]
             assert own.tolist() == np.flatnonzero(tree.parents[level] == node).tolist()
-        C = tree.cluster_matrix(level)
-        assert C.shape == (tree.n_nodes(level + 1), tree.n_nodes(level))
-        np.testing.assert_array_equal(C.indices, tree.parents[level])
-        assert C.sum() == C.shape[0]
 
 
 @given(trees(), st.integers(2, 9))

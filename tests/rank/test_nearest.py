@@ -1,13 +1,11 @@
-"""The nearest labels: as brute force finds them, as negatives, as candidates, kept, and approximately."""
-
-import sys
+"""The nearest labels: as brute force finds them, as negatives, as candidates, and kept."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from labelwise.config import LinearTreeConfig, RankerConfig
-from labelwise.errors import DataError, MissingExtraError, UsageError
+from labelwise.errors import DataError, UsageError
 from labelwise.index import embed_labels
 from labelwise.index.tree import Tree
 from labelwise.rank import nearest as neighbours
@@ -41,17 +39,14 @@ def as_dense(found):
     return dense
 
 
-@pytest.mark.parametrize("kind", ["sparse", "dense"])
 @pytest.mark.parametrize("n", [1, 7, 40, 50])
 @pytest.mark.parametrize("n_docs", [0, 1, 3, 60])
-def test_exact_neighbours_are_those_of_brute_force(kind, n, n_docs, monkeypatch):
-    monkeypatch.setattr(neighbours, "_SIMILARITIES_PER_BLOCK", 400)  # ten documents
+def test_neighbours_are_those_of_brute_force(n, n_docs):
     rng = np.random.default_rng(n)
     X, Z = points(rng, n_docs), points(rng, 40)
     X[::9] = 0
     Z[::7] = 0
-    as_kind = sp.csr_array if kind == "sparse" else np.asarray
-    found = NearestLabels.of(as_kind(Z)).top(as_kind(X), n, threads=3)
+    found = NearestLabels.of(sp.csr_array(Z)).top(sp.csr_array(X), n, threads=3)
     assert found.shape == (n_docs, 40)
     assert found.has_sorted_indices
     assert (np.diff(found.indptr) == min(n, 40)).all()
@@ -65,10 +60,9 @@ def test_centroids_may_be_pruned_and_kept_in_half_the_space():
     np.testing.assert_allclose(level_matrix(nearest.centroids, 3).T, [[0.9, 0, 0.4], [0, 1, 0]], rtol=1e-3)
 
 
-@pytest.mark.parametrize("kind", [sp.csr_array, np.asarray])
-def test_centroids_are_kept(kind):
+def test_centroids_are_kept():
     rng = np.random.default_rng(0)
-    X, nearest = kind(points(rng, 20)), NearestLabels.of(kind(points(rng, 30)))
+    X, nearest = sp.csr_array(points(rng, 20)), NearestLabels.of(sp.csr_array(points(rng, 30)))
     again = NearestLabels.from_arrays(nearest.to_arrays("z."), "z.", n_features=12)
     assert (again.top(X, 5) != nearest.top(X, 5)).nnz == 0
 
@@ -161,51 +155,14 @@ def test_a_block_each(data):
     np.testing.assert_array_equal(level_matrix(apart, 30), level_matrix(level, 30))
 
 
-# ---------------------------------------------------------------------- approximate neighbours
-
-
-def test_approximate_neighbours_come_close():
-    pytest.importorskip("faiss")
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(3000, 32)).astype(np.float32)
-    Z /= np.linalg.norm(Z, axis=1, keepdims=True)
-    X = 3 * Z[rng.integers(0, 3000, 200)] + 0.5 * rng.normal(size=(200, 32)).astype(np.float32)
-    exact, close = (NearestLabels.of(Z, method=method).top(X, 20, threads=2) for method in ("exact", "hnsw"))
-    assert close.has_sorted_indices
-    shared = exact.astype(bool).multiply(close.astype(bool)).nnz
-    assert shared / exact.nnz > 0.95
-    best = np.argmax(exact.toarray(), axis=1)
-    np.testing.assert_allclose(close.toarray()[np.arange(200), best], exact.max(axis=1).toarray(), rtol=1e-5)
-    again = NearestLabels.of(Z, method="hnsw").top(X, 20, threads=1)
-    assert (again != close).nnz == 0  # built by one thread, it is the same every time
-
-
-def test_more_neighbours_than_labels_approximately():
-    pytest.importorskip("faiss")
-    found = NearestLabels.of(np.eye(5, dtype=np.float32), method="hnsw").top(np.eye(5, dtype=np.float32), 9)
-    assert found.shape == (5, 5)
-    assert (found.toarray().argmax(axis=1) == np.arange(5)).all()
-
-
-def test_what_is_wrong_is_told(monkeypatch):
-    sparse, dense = sp.csr_array(np.eye(3, dtype=np.float32)), np.eye(3, dtype=np.float32)
-    with pytest.raises(UsageError, match="approximate neighbours need dense features, and these are sparse"):
-        NearestLabels.of(sparse, method="hnsw")
-    with pytest.raises(UsageError, match="no method 'annoy' to find neighbours; there are: exact, hnsw"):
-        NearestLabels.of(dense, method="annoy")
+def test_what_is_wrong_is_told():
+    Z = sp.csr_array(np.eye(3, dtype=np.float32))
     with pytest.raises(UsageError, match="neighbours is 0; it must be at least 1"):
-        NearestLabels.of(dense).top(dense, 0)
-    with pytest.raises(UsageError, match="the documents' features are sparse but the labels' are dense"):
-        NearestLabels.of(dense).top(sparse, 1)
-    with pytest.raises(UsageError, match="the documents' features are dense but the labels' are sparse"):
-        NearestLabels.of(sparse).top(dense, 1)
+        NearestLabels.of(Z).top(Z, 0)
     with pytest.raises(DataError, match="the documents have 2 features but the labels 3"):
-        NearestLabels.of(dense).top(dense[:, :2], 1)
+        NearestLabels.of(Z).top(Z[:, :2], 1)
     with pytest.raises(DataError, match="a row for every label"):
-        NearestLabels.of(dense[:0])
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MissingExtraError, match=r"approximate neighbours need faiss.*pip install 'labelwise\[ann\]'"):
-        NearestLabels.of(dense, method="hnsw")
+        NearestLabels.of(Z[:0])
 
 
 def test_dense_features_beside_the_sparse_ones_do_not_disturb(data):

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelwise import LinearTree, RunDirectory, UsageError, generate_shop
-from labelwise.config import IndexConfig, LinearTreeConfig
+from labelwise.config import HoldoutConfig, IndexConfig, LinearTreeConfig
 from labelwise.data import Dataset
 from labelwise.errors import DataError
 from labelwise.metrics import calibration_error, evaluate, macro_f1
@@ -185,7 +185,7 @@ def test_a_model_of_features_without_calibration(shop, tmp_path):
         for name, part in shop.items()
     }
     train = splits["train"]
-    config = LinearTreeConfig(index=IndexConfig(method="none"))
+    config = LinearTreeConfig(index=IndexConfig(method="none"), holdout=HoldoutConfig(share=0))
     model = LinearTree(config).fit(train.features, train.Y, label_names=train.labels, run_dir=tmp_path / "run")
     page = read(write_report(tmp_path / "run", tmp_path / "a.html", model=model, data=splits, bootstrap=0))
     assert "not calibrated" in page.text("calibration")

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from labelwise import storage
 from labelwise.errors import DataError, StorageError, UsageError
-from labelwise.types import Csr
 
 KIND = "tree"
 
@@ -79,17 +78,6 @@ class Tree:
         indptr = np.zeros(self.n_nodes(level) + 1, np.int64)
         np.cumsum(self.sizes(level), out=indptr[1:])
         return indptr, np.argsort(self.parents[level], kind="stable").astype(np.int32)
-
-    def cluster_matrix(self, level: int = -1) -> Csr:
-        """C as a sparse matrix, (n_nodes(level + 1), n_nodes(level)), a single 1 in each row.
-
-        Without `level` the matrix is the paper's C, labels by clusters, so that `Y @ C` counts a document's labels in
-        each cluster.
-        """
-        level = self._inner(level)
-        parents = self.parents[level]
-        ones, indptr = np.ones(len(parents), np.float32), np.arange(len(parents) + 1, dtype=np.int32)
-        return Csr((ones, parents, indptr), shape=(len(parents), self.n_nodes(level)))
 
     def path(self, label: int) -> tuple[int, ...]:
         """Nodes from the root down to the label, one per depth: (0, …, cluster, label)."""

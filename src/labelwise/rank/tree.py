@@ -177,7 +177,8 @@ def _train_by_neighbours(
     features: Features, Y: Csr, tree: Tree, config: LinearTreeConfig, *, seed: int, on_event: OnEvent | None
 ) -> TrainedTree:
     """Train the labels alone, each on its own documents and on those that have it among their nearest labels."""
-    Z = embed_labels(Y, _sparse(features), normalize_documents=config.index.normalize_documents, threads=config.threads)
+    X, index = _sparse(features), config.index
+    Z = Csr(embed_labels(Y, X, normalize_documents=index.normalize_documents, threads=config.threads))
     nearest = NearestLabels.of(Z, threshold=_LEAST_OF_CENTROID, half_precision=config.ranker.half_precision)
     near = nearest.top(features, config.neighbours, threads=config.threads, on_event=on_event)
     trainer = LevelTrainer(features, Y, tree.clusters, config.ranker, seed=seed, threads=config.threads)
