@@ -52,7 +52,7 @@ from labelwise.match.network import Network
 from labelwise.match.training.batches import Packed, Schedule
 from labelwise.match.training.device_data import DeviceData
 from labelwise.match.training.distributed import Processes
-from labelwise.match.training.loop import STEPS_PER_LOOK
+from labelwise.match.training.loop import STEPS_PER_CHECK
 from labelwise.match.training.optimizer import MixedPrecisionOptimizer, choose_precision
 from labelwise.match.training.step import TrainStep
 
@@ -166,8 +166,8 @@ def learn(run: SimpleNamespace, steps: int) -> tuple[int, int]:
         run.done += 1
         tokens += int(run.corpus.lengths[batch.rows].sum())
         texts += len(batch.rows)
-        if run.done % STEPS_PER_LOOK == 0:
-            run.loss, _, skipped = run.step.look()
+        if run.done % STEPS_PER_CHECK == 0:
+            run.loss, _, skipped = run.step.collect()
             run.skipped += skipped
     return tokens, texts
 
@@ -193,7 +193,7 @@ def fine_tuning(name: str, encoder: Encoder, lengths: np.ndarray, batch_size: in
         seconds = timed(lambda counts=counts: counts.append(learn(run, steps)))
         windows.append((counts[0][0] / seconds, counts[0][1] / seconds, seconds / steps, counts[0][0] / steps))
     rate, texts, seconds, tokens = statistics.median_low(windows)
-    learn(run, -run.done % STEPS_PER_LOOK)  # until the loss is read
+    learn(run, -run.done % STEPS_PER_CHECK)  # until the loss is read
     row = {
         "tokens_per_s": rate,
         "texts_per_s": texts,
@@ -304,7 +304,7 @@ def idle(name: str, trained: str, args: Any) -> None:
     run = kept[trained]
     for attempt in range(2):
         if attempt:  # the profiler may know graphs only if they were captured while it ran
-            run.step.forget_graphs()
+            run.step.reset_graphs()
             trace(lambda: learn(run, 4))
         spans = device_spans(trace(lambda: learn(run, args.idle_steps)))
         if len(spans) >= 50 * args.idle_steps:  # the kernels of a captured step, one by one

@@ -30,7 +30,7 @@ from labelwise.match.shared import side_by_side
 from labelwise.match.training.batches import in_order
 from labelwise.match.training.device_data import DeviceData
 from labelwise.match.training.distributed import joined, local_device
-from labelwise.match.training.loop import train
+from labelwise.match.training.loop import Criteria, train
 from labelwise.match.training.optimizer import DTYPES, choose_precision
 from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, Floats, OnEvent
@@ -135,8 +135,7 @@ class FineTunedMatcher:
             network,
             corpus,
             config,
-            constant_loss=constant,
-            evaluate=None if validation is None else recall,
+            Criteria(constant, None if validation is None else recall),
             checkpoint=checkpoint,
             seed=seed,
             processes=processes,

@@ -1,4 +1,4 @@
-"""Training learns, goes on where it stopped, notices when it goes nowhere, and makes do with the memory there is."""
+"""The training loop: it learns, resumes, restarts when it diverges, and adapts to the memory that there is."""
 
 import logging
 import math
@@ -8,26 +8,25 @@ import pytest
 import torch
 
 from labelwise.errors import UsageError
-from labelwise.match.training import loop as train_module
+from labelwise.match.training import loop
 from labelwise.match.training.checkpoint import History, load_checkpoint, save_checkpoint
 from labelwise.match.training.distributed import Processes
 from labelwise.match.training.divergence import DivergenceMonitor
-from labelwise.match.training.loop import DivergedError, train
+from labelwise.match.training.loop import Criteria, DivergedError, train
 from labelwise.match.training.step import TrainStep
 from tests.match.planted import problem, recall_of, settings, weights_of
 
 
 class StoppedError(Exception):
-    """As a power cut, say."""
+    """Stands for a killed process."""
 
 
 def run(bert, *, dropout=0.0, pack=False, evaluate=None, checkpoint=None, on_event=None, **changes):
     network, corpus, constant = problem(bert, dropout=dropout, pack=pack)
-    judge = None if evaluate is None else lambda: evaluate(network, corpus)
+    recall = None if evaluate is None else lambda: evaluate(network, corpus)
     config = settings(dropout=dropout, **changes)
-    history = train(
-        network, corpus, config, constant_loss=constant, evaluate=judge, checkpoint=checkpoint, on_event=on_event
-    )
+    criteria = Criteria(constant, recall)
+    history = train(network, corpus, config, criteria, checkpoint=checkpoint, on_event=on_event)
     return network, corpus, history
 
 
@@ -52,24 +51,24 @@ def test_a_planted_problem_is_learnt(bert, pack, loss):
 def test_the_rate_rises_and_falls_and_steps_can_be_counted(bert):
     rates = []
     network, corpus, constant = problem(bert)
-    original = train_module.MixedPrecisionOptimizer.set_rates
+    original = loop.MixedPrecisionOptimizer.set_rates
 
     def set_rates(self, factor):
         rates.append(factor)
         original(self, factor)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train_module.MixedPrecisionOptimizer, "set_rates", set_rates)
-        history = train(network, corpus, settings(steps=20, warmup=0.25), constant_loss=constant)
+        patch.setattr(loop.MixedPrecisionOptimizer, "set_rates", set_rates)
+        history = train(network, corpus, settings(steps=20, warmup=0.25), Criteria(constant))
     assert history.steps == 20
     np.testing.assert_allclose(rates[:5], np.arange(1, 6) / 5)
     np.testing.assert_allclose(rates[5:], np.arange(15, 0, -1) / 15)
 
 
-@pytest.mark.parametrize("judged", [False, True])
-def test_an_interrupted_run_ends_with_the_same_bits(bert, tmp_path, monkeypatch, judged):
-    monkeypatch.setattr(train_module, "SECONDS_PER_CHECKPOINT", 0.0)
-    options = {"dropout": 0.1, "epochs": 8.0, "patience": 99, "evaluate": recall_of if judged else None}
+@pytest.mark.parametrize("evaluated", [False, True])
+def test_an_interrupted_run_ends_with_the_same_bits(bert, tmp_path, monkeypatch, evaluated):
+    monkeypatch.setattr(loop, "SECONDS_PER_CHECKPOINT", 0.0)
+    options = {"dropout": 0.1, "epochs": 8.0, "patience": 99, "evaluate": recall_of if evaluated else None}
     whole, _, expected = run(bert, **options)
 
     def stop(name, values):
@@ -90,7 +89,7 @@ def test_an_interrupted_run_ends_with_the_same_bits(bert, tmp_path, monkeypatch,
 
 
 def test_seconds_of_an_earlier_run_count(bert, tmp_path, monkeypatch):
-    monkeypatch.setattr(train_module, "SECONDS_PER_CHECKPOINT", 0.0)
+    monkeypatch.setattr(loop, "SECONDS_PER_CHECKPOINT", 0.0)
     run(bert, checkpoint=tmp_path / "checkpoint", epochs=2.0)
     progress, history, state, best = load_checkpoint(tmp_path / "checkpoint", torch.device("cpu"))
     assert history.seconds > 0
@@ -99,8 +98,8 @@ def test_seconds_of_an_earlier_run_count(bert, tmp_path, monkeypatch):
     assert run(bert, checkpoint=tmp_path / "checkpoint", epochs=2.0)[2].seconds > 1000
 
 
-def test_a_damaged_checkpoint_is_left_alone_with_a_warning(bert, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(train_module, "SECONDS_PER_CHECKPOINT", 0.0)
+def test_a_damaged_checkpoint_is_ignored_with_a_warning(bert, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(loop, "SECONDS_PER_CHECKPOINT", 0.0)
     expected = weights_of(run(bert, epochs=2.0)[0])
     run(bert, checkpoint=tmp_path / "checkpoint", epochs=2.0)
     file = tmp_path / "checkpoint" / "state" / "arrays.safetensors"
@@ -112,7 +111,7 @@ def test_a_damaged_checkpoint_is_left_alone_with_a_warning(bert, tmp_path, monke
     assert torch.equal(weights_of(network), expected)
 
 
-def test_a_checkpoint_brings_back_progress_and_chance(tmp_path):
+def test_a_checkpoint_restores_progress_and_random_numbers(tmp_path):
     state = {"scale": torch.tensor(4.0), "0.weights": torch.arange(3.0)}
     torch.manual_seed(5)
     device = torch.device("cpu")
@@ -145,12 +144,12 @@ def test_the_best_weights_are_kept_and_patience_ends_training(bert):
     assert len(seen) == 6  # at the start, and after five epochs
     assert (history.best_recall, history.best_step, history.steps) == (60.0, 12, 30)
     assert torch.equal(weights_of(network), seen[2])
-    assert "recall has not risen for 3 looks: stopping at step 30 of 120" in [
+    assert "recall has not risen for 3 evaluations: stopping at step 30 of 120" in [
         values["text"] for name, values in events if name == "remark"
     ]
 
 
-def test_training_that_only_harms_gives_the_start_back(bert):
+def test_without_a_better_recall_the_first_weights_are_kept(bert):
     before = weights_of(problem(bert)[0])
     recalls = iter([90.0, 10.0, 10.0, 10.0])
     network, _, history = run(bert, evaluate=lambda *_: next(recalls), patience=3)
@@ -158,67 +157,69 @@ def test_training_that_only_harms_gives_the_start_back(bert):
     assert torch.equal(weights_of(network), before)
 
 
-# ---------------------------------------------------------------------- the guard
+# ---------------------------------------------------------------------- the monitor
 
 
-def look(guard, step, loss, *, alike=0.1, skipped=0, steps=20):
-    return guard.trouble(step=step, loss=loss, alike=alike, skipped=skipped, steps=steps)
+def check(monitor, step, loss, *, similarity=0.1, skipped=0, steps=20):
+    return monitor.reason_to_restart(step=step, loss=loss, similarity=similarity, skipped=skipped, steps=steps)
 
 
-def test_the_guard_is_content_with_a_falling_loss():
-    guard = DivergenceMonitor(constant_loss=4.0, total_steps=1000)
+def test_the_monitor_accepts_a_falling_loss():
+    monitor = DivergenceMonitor(constant_loss=4.0, total_steps=1000)
     for number in range(50):
-        assert look(guard, 20 * number + 20, 5.0 * 0.9**number, skipped=1) is None
+        assert check(monitor, 20 * number + 20, 5.0 * 0.9**number, skipped=1) is None
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
-def test_the_guard_notices_a_loss_that_is_no_number(loss):
-    assert look(DivergenceMonitor(constant_loss=4.0, total_steps=1000), 20, loss) == "the loss is not a number any more"
+def test_the_monitor_notices_a_loss_that_is_no_number(loss):
+    assert (
+        check(DivergenceMonitor(constant_loss=4.0, total_steps=1000), 20, loss) == "the loss is not a number any more"
+    )
 
 
-def test_the_guard_notices_a_rising_loss():
-    guard = DivergenceMonitor(constant_loss=4.0, total_steps=1000)
-    assert look(guard, 20, 3.0) is None
-    assert look(guard, 40, 3.9) is None
-    assert look(guard, 60, 4.4) is None  # above that of one answer, but not by half above the best
-    assert look(guard, 80, 4.6) == "the loss rose from 3 to 4.6"
-    guard.best = 0.1
-    assert look(guard, 80, 3.9) is None  # risen, but still better than one answer for all
+def test_the_monitor_notices_a_rising_loss():
+    monitor = DivergenceMonitor(constant_loss=4.0, total_steps=1000)
+    assert check(monitor, 20, 3.0) is None
+    assert check(monitor, 40, 3.9) is None
+    assert check(monitor, 60, 4.4) is None  # above that of one answer, but not by half above the best
+    assert check(monitor, 80, 4.6) == "the loss rose from 3 to 4.6"
+    monitor.best = 0.1
+    assert check(monitor, 80, 3.9) is None  # risen, but still better than one answer for all
 
 
-def test_the_guard_notices_embeddings_all_alike():
-    guard = DivergenceMonitor(constant_loss=4.0, total_steps=1000)
+def test_the_monitor_notices_embeddings_that_are_all_equal():
+    monitor = DivergenceMonitor(constant_loss=4.0, total_steps=1000)
     for step in (20, 40, 60, 80):  # at first it may be so
-        assert look(guard, step, 3.0, alike=0.9999) is None
-    assert look(guard, 100, 3.0, alike=0.9999) == "all texts have the same embedding"
-    guard.go_back(3.0)
+        assert check(monitor, step, 3.0, similarity=0.9999) is None
+    assert check(monitor, 100, 3.0, similarity=0.9999) == "all texts have the same embedding"
+    monitor.go_back(3.0)
     for step in range(20, 200, 20):  # it must last
-        assert look(guard, step, 3.0, alike=0.999 if step % 80 == 0 else 0.9999) is None
+        assert check(monitor, step, 3.0, similarity=0.999 if step % 80 == 0 else 0.9999) is None
 
 
-def test_the_guard_notices_gradients_that_are_not_finite():
-    guard = DivergenceMonitor(constant_loss=4.0, total_steps=1000)
-    assert look(guard, 20, 3.0, skipped=10) is None
-    assert look(guard, 40, 3.0, skipped=11) == "the gradients of 11 of the last 20 steps were not finite"
-    assert look(guard, 43, 3.0, skipped=2, steps=3) is None
+def test_the_monitor_notices_gradients_that_are_not_finite():
+    monitor = DivergenceMonitor(constant_loss=4.0, total_steps=1000)
+    assert check(monitor, 20, 3.0, skipped=10) is None
+    assert check(monitor, 40, 3.0, skipped=11) == "the gradients of 11 of the last 20 steps were not finite"
+    assert check(monitor, 43, 3.0, skipped=2, steps=3) is None
 
 
-def test_the_guard_notices_that_nothing_is_learnt():
-    guard = DivergenceMonitor(constant_loss=4.0, total_steps=1000)
-    assert look(guard, 380, 4.1) is None
-    assert "does not fall below 4" in look(guard, 400, 4.1)
-    assert look(DivergenceMonitor(constant_loss=4.0, total_steps=100), 80, 4.1) is None  # too early to tell
-    guard.best = 3.9
-    assert look(guard, 400, 4.1) is None  # it once was
+def test_the_monitor_notices_that_nothing_is_learnt():
+    monitor = DivergenceMonitor(constant_loss=4.0, total_steps=1000)
+    assert check(monitor, 380, 4.1) is None
+    assert "does not fall below 4" in check(monitor, 400, 4.1)
+    assert check(DivergenceMonitor(constant_loss=4.0, total_steps=100), 80, 4.1) is None  # too early to tell
+    monitor.best = 3.9
+    assert check(monitor, 400, 4.1) is None  # it once was
 
 
 def test_where_all_documents_have_the_same_clusters_there_is_nothing_to_learn():
-    guard = DivergenceMonitor(constant_loss=0.0, total_steps=1000)
+    monitor = DivergenceMonitor(constant_loss=0.0, total_steps=1000)
     for loss in (0.2, 0.01, 0.05):
-        assert look(guard, 500, loss) is None
+        assert check(monitor, 500, loss) is None
 
 
-def test_an_absurd_learning_rate_is_made_smaller_until_it_learns(bert):
+def test_a_learning_rate_that_is_too_large_is_reduced_until_training_learns(bert):
     events = []
     network, corpus, history = run(
         bert,
@@ -236,17 +237,17 @@ def test_an_absurd_learning_rate_is_made_smaller_until_it_learns(bert):
     assert recall_of(network, corpus) > 99
 
 
-def test_training_that_fails_again_and_again_says_so(bert):
+def test_training_that_diverges_too_often_is_an_error(bert):
     with pytest.raises(DivergedError) as error:
         run(bert, learning_rate=1e4, head_learning_rate=1e4, epochs=40.0)
     assert str(error.value).startswith("fine-tuning failed 4 times, at last because ")
     assert "set a smaller learning rate" in str(error.value)
 
 
-def test_after_going_back_the_loss_is_judged_by_what_it_was_there(bert, monkeypatch):
+def test_after_a_restart_the_loss_is_compared_with_the_loss_at_that_point(bert, monkeypatch):
     """A low loss of steps that were undone must not make the same steps, done again, look like a rise."""
-    looks = iter([(5.0, 0.1, 0), (0.5, 0.1, 0), (9.0, 0.1, 0), (5.0, 0.1, 0), *[(0.4, 0.1, 0)] * 9])
-    monkeypatch.setattr(TrainStep, "look", lambda self: next(looks))
+    checks = iter([(5.0, 0.1, 0), (0.5, 0.1, 0), (9.0, 0.1, 0), (5.0, 0.1, 0), *[(0.4, 0.1, 0)] * 9])
+    monkeypatch.setattr(TrainStep, "collect", lambda self: next(checks))
     _, _, history = run(bert, steps=100, evaluate_every=100.0)
     assert history.restarts == ["the loss rose from 0.5 to 9 (step 60)"]
 
@@ -261,9 +262,9 @@ def test_after_going_back_the_loss_is_judged_by_what_it_was_there(bert, monkeypa
         ([1.0, 9.0, 0.9, 9.0], [6, 12]),
     ],
 )
-def test_training_goes_back_to_weights_that_had_learnt(bert, monkeypatch, losses, steps):
-    looks, events = iter([*losses, *[0.8] * 99]), []
-    monkeypatch.setattr(TrainStep, "look", lambda self: (next(looks), 0.1, 0))
+def test_training_returns_to_weights_that_had_learnt(bert, monkeypatch, losses, steps):
+    checks, events = iter([*losses, *[0.8] * 99]), []
+    monkeypatch.setattr(TrainStep, "collect", lambda self: (next(checks), 0.1, 0))
     run(bert, epochs=6.0, on_event=lambda *event: events.append(event))
     remarks = [values["text"] for name, values in events if name == "remark"]
     assert [int(remark.partition("going back to step ")[2].split()[0]) for remark in remarks] == steps
@@ -273,7 +274,7 @@ def test_training_goes_back_to_weights_that_had_learnt(bert, monkeypatch, losses
 
 
 @pytest.mark.parametrize("pack", [False, True])
-def test_too_little_memory_makes_smaller_parts_and_the_same_result(bert, monkeypatch, pack):
+def test_with_too_little_memory_parts_are_smaller_and_the_result_is_the_same(bert, monkeypatch, pack):
     expected, _, whole = run(bert, pack=pack, epochs=2.0)
     original, events = TrainStep._run, []
 
@@ -302,7 +303,7 @@ def test_too_little_memory_makes_smaller_parts_and_the_same_result(bert, monkeyp
     assert history.steps == whole.steps
 
 
-def test_memory_that_runs_out_between_parts_leaves_no_gradients_behind(bert, monkeypatch):
+def test_out_of_memory_between_two_parts_leaves_no_gradients(bert, monkeypatch):
     expected, _, _ = run(bert, steps=1)
     original, calls = TrainStep._run, []
 
@@ -318,7 +319,7 @@ def test_memory_that_runs_out_between_parts_leaves_no_gradients_behind(bert, mon
     torch.testing.assert_close(network.head.weight, expected.head.weight, atol=1e-5, rtol=1e-3)
 
 
-def test_memory_that_never_suffices_is_an_error(bert, monkeypatch):
+def test_out_of_memory_with_single_documents_is_an_error(bert, monkeypatch):
     def never(self, rows, shape):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
@@ -330,4 +331,4 @@ def test_memory_that_never_suffices_is_an_error(bert, monkeypatch):
 def test_more_processes_than_documents_are_refused(bert):
     network, corpus, constant = problem(bert, n_docs=3)
     with pytest.raises(UsageError, match="start fewer"):
-        train(network, corpus, settings(), constant_loss=constant, processes=Processes(0, 4))
+        train(network, corpus, settings(), Criteria(constant), processes=Processes(0, 4))

@@ -1,4 +1,4 @@
-"""Sampled clusters: the true ones always, the others evenly, and in the mean the loss and gradient of all of them."""
+"""Samples of clusters: true clusters always, others with equal probability; the expected gradient is that of all."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from labelwise.errors import UsageError
 from labelwise.match.finetuned import FineTunedMatcher
 from labelwise.match.losses import LOSSES, document_losses
 from labelwise.match.training.device_data import DeviceData
-from labelwise.match.training.loop import train
+from labelwise.match.training.loop import Criteria, train
 from labelwise.match.training.sampling import sample
 from tests.match.planted import batch_of, documents_of, encoder_of, planted, problem, recall_of, settings
 from tests.match.training.test_step import make
@@ -18,7 +18,7 @@ from tests.match.training.test_step import make
 TRUE = torch.tensor([[3, 7], [7, 20], [20, 20]])  # the last of 20 clusters does not exist: no cluster
 
 
-def test_the_true_clusters_are_there_and_the_others_stand_for_the_rest() -> None:
+def test_true_clusters_are_always_sampled_and_the_weights_sum_to_all_clusters() -> None:
     torch.manual_seed(0)
     counts = torch.zeros(20)
     for _ in range(3000):
@@ -73,7 +73,7 @@ def test_a_step_of_sampled_clusters_has_in_the_mean_the_gradient_of_the_whole(be
     torch.manual_seed(0)
     step.config = replace(step.config, max_clusters_per_step=5)
     for _ in range(400):
-        weights.forget_gradients()
+        weights.zero_gradients()
         step._learn(torch.from_numpy(rows), batch_of(corpus, rows).shape)
         found.append(network.head.weight.grad.clone())
     draws = torch.stack(found)
@@ -83,7 +83,7 @@ def test_a_step_of_sampled_clusters_has_in_the_mean_the_gradient_of_the_whole(be
 
 def test_training_on_samples_finds_the_planted_clusters(bert) -> None:
     network, corpus, constant = problem(bert)
-    train(network, corpus, settings(max_clusters_per_step=4, batch_size=2, epochs=20.0), constant_loss=constant)
+    train(network, corpus, settings(max_clusters_per_step=4, batch_size=2, epochs=20.0), Criteria(constant))
     assert recall_of(network, corpus) > 99
 
 
@@ -104,7 +104,7 @@ def test_the_linear_term_is_sampled_too(bert) -> None:
     assert corpus.sample(rows, 6) is None
 
 
-def test_a_sample_of_none_is_refused(bert) -> None:
+def test_a_sample_of_no_cluster_is_an_error(bert) -> None:
     texts, M = planted()
     encoder = encoder_of(bert)
     with pytest.raises(UsageError, match="max_clusters_per_step is 0; it must be a whole number of at least 1"):

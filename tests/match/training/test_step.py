@@ -1,4 +1,4 @@
-"""Steps of training: the updates are AdamW's, parts add up to the whole, and 16-bit numbers do not lose the way."""
+"""Steps of training: the updates are those of AdamW, parts sum to the whole batch, and 16-bit training is stable."""
 
 import copy
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from labelwise.match.losses import document_losses
-from labelwise.match.training import optimizer as weights_module
+from labelwise.match.training import optimizer as optimizer_module
 from labelwise.match.training.batches import Batch, Shape
 from labelwise.match.training.distributed import Processes
 from labelwise.match.training.optimizer import MixedPrecisionOptimizer
@@ -82,7 +82,7 @@ def test_parts_add_up_to_the_whole_batch(bert, micro_batch, pack):
         assert sum(sizes) == 32
         if size is not None and not pack:
             assert max(sizes) <= size
-        found.append((weights_of(network), step.look()))
+        found.append((weights_of(network), step.collect()))
     torch.testing.assert_close(found[0][0], found[1][0], atol=2e-5, rtol=1e-4)
     assert found[0][1][0] == pytest.approx(found[1][1][0], rel=1e-5)
 
@@ -92,13 +92,13 @@ def test_packed_and_padded_steps_are_the_same(bert):
     for pack in (False, True):
         network, corpus, _, step = make(bert, pack=pack)
         step(batch_of(corpus, ROWS[:16], pack))
-        found.append((weights_of(network), step.look()))
+        found.append((weights_of(network), step.collect()))
     torch.testing.assert_close(found[0][0], found[1][0], atol=2e-5, rtol=1e-4)
     assert found[0][1] == pytest.approx(found[1][1], rel=1e-5)
 
 
 @pytest.mark.parametrize("pack", [False, True])
-def test_activations_computed_again_change_nothing(bert, pack):
+def test_gradient_checkpointing_changes_nothing(bert, pack):
     found = []
     for again in (False, True):
         network, corpus, _, step = make(bert, pack=pack)
@@ -109,35 +109,35 @@ def test_activations_computed_again_change_nothing(bert, pack):
     torch.testing.assert_close(found[0], found[1], atol=1e-6, rtol=1e-5)
 
 
-def test_what_a_look_tells(bert):
+def test_collect_returns_means_since_the_last_call(bert):
     network, corpus, _, step = make(bert, learning_rate=1e-12, head_learning_rate=1e-12)
     for number in range(3):
         step(batch_of(corpus, ROWS[16 * number : 16 * number + 16]))
-    loss, alike, skipped = step.look()
+    loss, similarity, skipped = step.collect()
     with torch.no_grad():
         assert loss == pytest.approx(float(loss_of(network, corpus, ROWS[:48])), rel=1e-4)
         rows = torch.from_numpy(ROWS[:48])
         E = network.embed(corpus.inputs(rows, Shape("padded", corpus.longest)))
     unit = torch.nn.functional.normalize(E, dim=1).reshape(3, 16, -1)
     cosines = torch.stack([(u @ u.T)[~torch.eye(16, dtype=bool)].mean() for u in unit])
-    assert alike == pytest.approx(float(cosines.mean()), abs=1e-4)
+    assert similarity == pytest.approx(float(cosines.mean()), abs=1e-4)
     assert skipped == 0
-    assert step.look() == (0.0, 0.0, 0)  # counted anew
+    assert step.collect() == (0.0, 0.0, 0)  # sums start from zero
 
 
-def test_documents_one_at_a_time_are_not_alike(bert):
+def test_the_similarity_of_single_documents_is_0(bert):
     _, corpus, _, step = make(bert, micro_batch=1)
     step(batch_of(corpus, ROWS[:16]))
-    assert step.look()[1] == 0.0
+    assert step.collect()[1] == 0.0
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_masters_gather_updates_that_16_bits_would_round_away(bert, precision):
+def test_masters_keep_updates_that_16_bits_would_round_away(bert, precision):
     network, corpus, weights, step = make(
         bert, precision=precision, learning_rate=1e-6, head_learning_rate=1e-6, weight_decay=0.0
     )
     head = network.head
-    assert head.weight.dtype == weights_module.DTYPES[precision]
+    assert head.weight.dtype == optimizer_module.DTYPES[precision]
     assert head.bias.tolist() == [-1.0] * 6
     biases = next(group for group in weights.groups if any(p is head.bias for p in group.params))
     master = biases.masters[next(at for at, p in enumerate(biases.params) if p is head.bias)]
@@ -152,7 +152,7 @@ def test_masters_gather_updates_that_16_bits_would_round_away(bert, precision):
     assert head.bias.grad is None
 
 
-def test_masters_begin_as_the_weights_themselves_not_rounded(bert):
+def test_masters_start_as_the_weights_before_rounding(bert):
     network, _, _ = problem(bert)
     before = weights_of(network)
     weights = MixedPrecisionOptimizer(network, settings(), "bf16", Processes())
@@ -162,7 +162,7 @@ def test_masters_begin_as_the_weights_themselves_not_rounded(bert):
 
 
 def test_fp16_skips_overflows_halves_its_scale_doubles_it_and_learns(bert, monkeypatch):
-    monkeypatch.setattr(weights_module, "STEPS_TO_DOUBLE", 25)
+    monkeypatch.setattr(optimizer_module, "STEPS_TO_DOUBLE", 25)
     network, corpus, weights, step = make(bert, precision="fp16")
     weights.scale.fill_(2.0**40)
     before, scale = weights.state(), float(weights.scale)
@@ -171,19 +171,19 @@ def test_fp16_skips_overflows_halves_its_scale_doubles_it_and_learns(bert, monke
     assert all(torch.equal(before[name], after[name]) for name in before if name.endswith(".weights"))
     assert all(float(after[name]) == 0 for name in after if name.endswith(".step"))  # the moments' count too
     assert float(weights.scale) == scale / 2
-    assert step.look()[2] == 1
+    assert step.collect()[2] == 1
     for _ in range(100):  # found by itself
         step(batch_of(corpus, ROWS[:16]))
         if float(weights.good_steps):
             break
     low = float(weights.scale)
     assert low <= 2.0**24
-    step.look()
+    step.collect()
     highest = low
     for number in range(149):
         step(batch_of(corpus, np.roll(ROWS, 16 * number)[:16]))
         highest = max(highest, float(weights.scale))
-    assert step.look()[2] <= 5
+    assert step.collect()[2] <= 5
     assert highest > low  # where that is too much, it is halved again
     weights.release(network)
     assert recall_of(network, corpus) > 99
@@ -200,13 +200,13 @@ def test_a_broken_gradient_skips_the_step_in_every_precision(bert, precision, br
     after = weights.state()
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
-    assert step.look()[2] == 1
+    assert step.collect()[2] == 1
     step(batch_of(corpus, ROWS[32:48]))  # and the next one counts
     assert not torch.equal(weights.state()["0.weights"], before["0.weights"])
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
-def test_training_goes_on_from_a_state_as_if_nothing_had_happened(bert, precision):
+def test_a_restored_state_gives_the_same_next_step(bert, precision):
     _, corpus, weights, step = make(bert, precision=precision)
     step(batch_of(corpus, ROWS[:16]))
     state = weights.state()
@@ -227,7 +227,7 @@ def test_training_goes_on_from_a_state_as_if_nothing_had_happened(bert, precisio
     assert all(torch.equal(value, state[name]) for name, value in weights.state().items())
 
 
-def test_values_are_a_copy_that_restore_takes_back(bert):
+def test_restore_sets_the_weights_to_a_copy_from_values(bert):
     network, corpus, weights, step = make(bert, precision="bf16")
     values, before = weights.values(), weights_of(network)
     step(batch_of(corpus, ROWS[:16]))
@@ -236,7 +236,7 @@ def test_values_are_a_copy_that_restore_takes_back(bert):
     assert torch.equal(weights_of(network), before)
 
 
-def test_halving_goes_down_to_single_documents_and_no_further(bert):
+def test_halving_ends_with_single_documents(bert):
     step = make(bert, batch_size=6)[3]
     assert [step.halve() for _ in range(5)] == [3, 2, 1, 0, 0]
     sizes = [len(rows) for rows, _ in step._split(Batch(Shape("padded", 16), ROWS[:6]))]

@@ -1,7 +1,7 @@
-"""Which documents make a step.
+"""The documents of every step.
 
-Where the encoder can be packed, texts lie one after the other and a batch is a fixed number of tokens: one shape for
-all of training. Otherwise texts of like length come together, so that little is padded and there are few shapes.
+If the encoder can be packed, a batch is a fixed number of tokens, with its texts one after the other: one shape for all
+of training. Otherwise a batch has texts of similar lengths, so there is little padding and the shapes are few.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Shape:
-    """What the documents of a batch are laid out as."""
+    """The layout of a batch."""
 
     kind: Literal["padded", "full", "packed"]
-    """Padded to one width; all of that width already, so that no mask is needed; or one after the other."""
+    """Texts padded to one width; texts that all have this width, which need no mask; or texts one after the other."""
     width: int
-    """Tokens of each text, or, packed, of all of them together."""
+    """Tokens of each text, or of all texts together if packed."""
     most_rows: int = 0
-    """Packed: texts that there is room for."""
+    """If packed: the largest number of texts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,26 +39,29 @@ class Batch:
 class Plan(Protocol):
     """The batches of every epoch."""
 
+    batch_size: int
+    """Mean number of documents of a batch."""
+
     def epoch(self, number: int) -> list[Batch]:
-        """Those of one epoch: every document once, in random order that depends on seed and epoch alone."""
+        """The batches of one epoch: every document once, in a random order that depends only on seed and epoch."""
 
 
 class Packed:
-    """Batches of about equal numbers of tokens, whatever the number of texts."""
+    """Batches with about equal numbers of tokens and any number of texts."""
 
     def __init__(self, lengths: npt.NDArray[Any], batch_size: int, seed: int) -> None:
-        self.lengths, self.seed = lengths, seed
+        self.lengths, self.batch_size, self.seed = lengths, batch_size, seed
         tokens = max(batch_size * float(lengths.mean()), float(lengths.max(initial=1)))
         self.shape = Shape("packed", int(-(-tokens // 64) * 64), 2 * batch_size)
 
     def epoch(self, number: int) -> list[Batch]:
-        """All documents in random order, cut wherever the next would not fit."""
+        """All documents in random order, split where the next document does not fit."""
         order = np.random.default_rng([self.seed, number]).permutation(len(self.lengths))
         return [Batch(self.shape, rows) for rows in cut(order, self.lengths, self.shape.width, self.shape.most_rows)]
 
 
 def cut(order: Rows, lengths: npt.NDArray[Any], most_tokens: int, most_rows: int) -> list[Rows]:
-    """Documents in this order, in runs of at most so many tokens and documents; one too long has a run of its own."""
+    """Documents in this order, split into runs of at most `most_tokens` and `most_rows`; a run is never empty."""
     ends = np.concatenate(([0], np.cumsum(lengths[order])))
     runs, begin = [], 0
     while begin < len(order):
@@ -70,14 +73,14 @@ def cut(order: Rows, lengths: npt.NDArray[Any], most_tokens: int, most_rows: int
 
 
 class Padded:
-    """Batches of equally many texts of like length."""
+    """Batches with equal numbers of texts of similar lengths."""
 
     def __init__(self, lengths: npt.NDArray[Any], batch_size: int, seed: int) -> None:
         self.lengths, self.batch_size, self.seed = lengths, batch_size, seed
         self.buckets = make_buckets(lengths, batch_size)
 
     def epoch(self, number: int) -> list[Batch]:
-        """What is left over from a width moves on to the next; the last batch is filled with documents drawn anew."""
+        """Documents that do not fill a batch of their width go to the next; random documents fill the last batch."""
         rng, size = np.random.default_rng([self.seed, number]), self.batch_size
         batches: list[Batch] = []
         left: Rows = np.empty(0, np.int64)
@@ -99,16 +102,16 @@ class Padded:
 
 
 def make_buckets(lengths: npt.NDArray[Any], batch_size: int) -> list[Batch]:
-    """Documents by the width they are padded to, ascending; those of the greatest length by themselves, at the end.
+    """Documents by the width that they are padded to, ascending; the longest, which need no padding, at the end.
 
-    A width with fewer documents than a batch holds joins the next one.
+    A width with fewer documents than one batch is merged into the next width.
 
     >>> [(bucket.shape.width, bucket.shape.kind) for bucket in make_buckets(np.array([5, 6, 30, 32, 32]), 2)]
     [(8, 'padded'), (32, 'padded'), (32, 'full')]
     """
     most = int(lengths.max(initial=1))
     longest, rest = np.flatnonzero(lengths == most), np.flatnonzero(lengths < most)
-    if len(longest) < batch_size:  # too few to be worth a shape of their own
+    if len(longest) < batch_size:  # too few for a shape of their own
         rest, longest = np.arange(len(lengths)), longest[:0]
     widths = np.array([round_up(length, most) for length in range(most + 1)])[lengths[rest]]
     buckets, waiting = [], rest[:0]
@@ -123,16 +126,16 @@ def make_buckets(lengths: npt.NDArray[Any], batch_size: int) -> list[Batch]:
 
 
 def round_up(length: int, most: int) -> int:
-    """The width that texts of this length are padded to: few widths, never much wider, multiples of eight."""
+    """The width that texts of this length are padded to. Widths are few, multiples of eight and close to the length."""
     length = max(length, 1)
     step = 8 if length <= 64 else 16 if length <= 128 else 32 if length <= 256 else 64
     return min(-(-length // step) * step, most)
 
 
 def in_order(lengths: npt.NDArray[Any], most_tokens: int) -> Iterator[Batch]:
-    """All documents by descending length, in batches of about so many tokens: for inference.
+    """All documents by descending length, in batches of about `most_tokens`: for inference.
 
-    The longest come first, so that memory that suffices at the start suffices to the end.
+    The longest come first: if memory is enough for them, it is enough for all.
     """
     order = np.argsort(-lengths, kind="stable")
     most = int(lengths.max(initial=1))
@@ -146,7 +149,7 @@ def in_order(lengths: npt.NDArray[Any], most_tokens: int) -> Iterator[Batch]:
 
 
 class Schedule:
-    """The batch of every step, over any number of epochs; epochs need not have equally many steps."""
+    """The batch of every step, over any number of epochs; epochs may differ in their number of steps."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self._first = plan, [0]
@@ -156,7 +159,7 @@ class Schedule:
 
     def batch(self, step: int) -> Batch:
         """The batch of a step, counted from 0."""
-        if step < self._first[self._epoch]:  # going back
+        if step < self._first[self._epoch]:  # after a restart
             self._epoch, self._batches = 0, self.plan.epoch(0)
         while step >= self._first[self._epoch] + len(self._batches):
             end = self._first[self._epoch] + len(self._batches)

@@ -1,4 +1,4 @@
-"""Checkpoints of training, from which it goes on as if it had never stopped."""
+"""Checkpoints of training. A run that continues from a checkpoint ends with the same weights as one without a stop."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def save_checkpoint(
     best: list[Tensor] | None,
     device: torch.device,
 ) -> None:
-    """Write the state of training and of chance, replacing an older checkpoint when the new one is whole."""
+    """Save the state of training and of the random number generators; an older checkpoint is replaced as a whole."""
     tensors = {f"state.{name}": value for name, value in state.items()}
     tensors |= {f"best.{number}": value for number, value in enumerate(best or [])}
     tensors["random.cpu"] = torch.get_rng_state()
     if device.type == "cuda":
         tensors["random.cuda"] = torch.cuda.get_rng_state(device)
     arrays = {name: value.cpu().numpy() for name, value in tensors.items()}
-    # JSON knows no infinity, which the lowest loss is before the first look.
+    # JSON has no infinity, which is the lowest loss before the first check; Python's own dialect in a string has.
     about: dict[str, Any] = {"progress": json.dumps(progress), "history": dataclasses.asdict(history)}
-    about["scalars"] = [name for name, value in tensors.items() if value.ndim == 0]  # files have but arrays
+    about["scalars"] = [name for name, value in tensors.items() if value.ndim == 0]  # safetensors has arrays only
     with storage.atomic_folder(path, overwrite=True) as folder:
         storage.save(folder / "state", kind=KIND, config=about, arrays=arrays)
 
@@ -45,7 +45,7 @@ def save_checkpoint(
 def load_checkpoint(
     path: Path, device: torch.device
 ) -> tuple[dict[str, Any], History, dict[str, Tensor], list[Tensor] | None] | None:
-    """What `save_checkpoint` wrote, chance set back to where it was; None if there is none, or a damaged one."""
+    """Load what `save_checkpoint` wrote and restore the random number generators; None without a usable checkpoint."""
     if not (path / "state").is_dir():
         return None
     try:

@@ -1,4 +1,4 @@
-"""The documents on the device: tokens, targets and the linear term's scores, so that a step moves only row numbers."""
+"""The documents on the device: tokens, targets and scores of the linear term. A step then copies only row numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from labelwise.types import Csr
 
 
 class DeviceData:
-    """Tokens, with targets to train on, resident on the device."""
+    """Tokens, targets and scores of the linear term, on the device."""
 
     def __init__(
         self,
@@ -37,16 +37,16 @@ class DeviceData:
 
         Parameters
         ----------
-        M : (n_docs, n_clusters) which clusters a document has; labels that are learnt too are the last of them
-        n_labels : so many
-        term : (n_docs, n_clusters) scores that the linear term gives
-        packer : makes the packed batches, where the encoder can be packed
+        M : (n_docs, n_clusters) the clusters of each document; with a label head the last columns are labels
+        n_labels : number of these columns
+        term : (n_docs, n_clusters) scores of the linear term
+        packer : makes packed batches; None if the encoder cannot be packed
         """
         if M is not None and M.shape[0] != len(store):
             raise DataError(f"there are {len(store)} texts but {M.shape[0]} rows of clusters; they must match")
         self.encoder, self.packer, self.device = encoder, packer, device
         self.fused: FusedModel | None = None
-        """The compiled model, for padded batches that have no padding."""
+        """The compiled model, for batches of shape "full"."""
         self.lengths: npt.NDArray[Any] = np.asarray(store.lengths)
         self.longest = int(self.lengths.max(initial=1))
         self._tokens = torch.from_numpy(np.asarray(store.tokens).astype(np.int32)).to(device)
@@ -60,7 +60,7 @@ class DeviceData:
         return len(self.lengths)
 
     def inputs(self, rows: Tensor, shape: Shape) -> dict[str, Any]:
-        """What the encoder reads of these documents; -1 stands for no document."""
+        """The encoder's inputs for these documents; -1 means no document."""
         there = rows.clamp(min=0)
         starts, lengths = self._starts[there], torch.where(rows >= 0, self._lengths[there], 0)
         if shape.kind == "packed":
@@ -72,14 +72,14 @@ class DeviceData:
         return inputs
 
     def compile(self) -> None:
-        """Fuse what the encoder computes, for the shape of batch that most steps have."""
+        """Compile the encoder for the shape that most batches have."""
         if self.packer is not None:
             self.packer.compile()
         elif np.mean(self.lengths == self.longest) > 0.5:
             self.fused = FusedModel(self.encoder.model, self.encoder.hidden_size)
 
     def sample(self, rows: Tensor, most: int) -> Sample | None:
-        """The clusters that a step scores; None if all of them."""
+        """The clusters that a step scores; None for all clusters."""
         assert self._clusters is not None
         if self.n_clusters <= most:
             return None
@@ -87,7 +87,7 @@ class DeviceData:
         return sample(true, self.n_clusters, most)
 
     def signs(self, rows: Tensor, chosen: Sample | None = None) -> Tensor:
-        """(batch, n_clusters) M~: 1 for a document's clusters, -1 for the others; of the sampled ones if given."""
+        """(batch, n_clusters) M~: 1 for a document's clusters, -1 for the others; of the sampled clusters if given."""
         assert self._clusters is not None
         clusters, n = self._clusters[rows.clamp(min=0)].long(), self.n_clusters
         if chosen is not None:
@@ -95,7 +95,7 @@ class DeviceData:
         return torch.full((len(rows), n + 1), -1.0, device=self.device).scatter_(1, clusters, 1.0)[:, :n]
 
     def term(self, rows: Tensor, chosen: Sample | None = None) -> Tensor | None:
-        """(batch, n_clusters) the linear term's scores; of the sampled clusters if given."""
+        """(batch, n_clusters) scores of the linear term; of the sampled clusters if given."""
         if self._term is None:
             return None
         rows = rows.clamp(min=0)

@@ -1,4 +1,4 @@
-"""Several processes that train one network, as `accelerate launch` starts them; usually there is one."""
+"""Several processes that train one network, started by `accelerate launch`; usually there is one."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Processes:
 
     @property
     def first(self) -> bool:
-        """Whether this is the process that writes files and talks to the user."""
+        """Whether this is the main process, which writes files and reports to the user."""
         return self.rank == 0
 
     def share(self, batch_size: int) -> slice:
-        """Which documents of a batch are this process's."""
+        """The documents of a batch that this process trains on."""
         part = batch_size // self.count
         return slice(self.rank * part, (self.rank + 1) * part)
 
@@ -50,7 +50,7 @@ class Processes:
 
 
 def joined() -> Processes:
-    """The processes that a launcher started; this one alone where there was none."""
+    """The processes that a launcher started; this process alone if there was no launcher."""
     state = _state()
     return Processes() if state is None else Processes(state.process_index, state.num_processes)
 
@@ -110,10 +110,10 @@ def follow(compute: Callable[[], Any]) -> None:
 
 
 def _state() -> Any:
-    """What accelerate knows of this process; None if it is alone."""
+    """The state that accelerate has for this process; None if the process is alone."""
     if int(os.environ.get("WORLD_SIZE", "1")) <= 1:
         return None
     accelerate = need("accelerate", extra="neural", purpose="several processes that train together")
-    # It must be told that there are CPUs only, or each process would take itself for the only one.
+    # Without a GPU accelerate needs this argument, or each process takes itself for the only one.
     wants_cpu = os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes")
     return accelerate.PartialState(cpu=wants_cpu or not torch.cuda.is_available())

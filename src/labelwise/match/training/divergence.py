@@ -1,58 +1,61 @@
-"""Notices training that goes nowhere: a loss that is no number, that rises or never falls, embeddings all alike."""
+"""Detects training that diverged: a loss that is no number, rises or never falls, or embeddings that are all equal."""
 
 from __future__ import annotations
 
 import math
 
-# Embeddings with such a mean cosine point all the same way: the text no longer matters. A head that knows nothing pulls
-# them together at first, since all texts lack most clusters, so that it must have lasted for `LEAST_STEPS`.
-ALL_ALIKE = 0.9995
-# The loss may rise by half over the best so far before it counts as lost.
-RISE = 1.5
-# By this share of the steps, and no fewer than so many, it must be below what one answer for all documents would cost.
-MUST_LEARN_BY, LEAST_STEPS = 0.4, 100
+MAX_SIMILARITY = 0.9995
+"""Embeddings with a larger mean cosine all point in one direction: they no longer depend on the text. A new head pulls
+them together at first, since all texts lack most clusters, so this must last for `MIN_STEPS`."""
+MAX_RISE = 1.5
+"""The loss may rise to this multiple of the best so far."""
+LEARNING_DEADLINE, MIN_STEPS = 0.4, 100
+"""By this share of the steps, and not before this number of steps, the loss must be below the constant loss."""
 
 
 class DivergenceMonitor:
-    """Judges what the host sees of training every few steps."""
+    """Judges training by loss, similarity and skipped steps, read every few steps."""
 
     def __init__(self, *, constant_loss: float, total_steps: int) -> None:
         self.constant_loss, self.total_steps = constant_loss, total_steps
         self.best = math.inf
+        """The lowest loss so far."""
         self.last = math.inf
-        self.alike_for = 0
+        self.similar_steps = 0
+        """Number of the last steps whose embeddings were all the same."""
 
     def go_back(self, best: float) -> None:
-        """Forget steps that are undone; `best` is what it was at the point that training goes back to."""
-        self.best, self.alike_for = best, 0
+        """Forget steps that were undone; `best` is the lowest loss at the step that training returns to."""
+        self.best, self.similar_steps = best, 0
 
     @property
-    def content(self) -> bool:
-        """Whether the last look was at weights worth going back to: they had learnt, and were not on the way up."""
+    def is_learning(self) -> bool:
+        """Whether training may later return to the present weights: they beat constant scores and do not get worse."""
         return self.last <= min(self.constant_loss, 1.1 * self.best)
 
-    def trouble(self, *, step: int, loss: float, alike: float, skipped: int, steps: int) -> str | None:
-        """What is wrong, as the end of a sentence, or None.
+    def reason_to_restart(self, *, step: int, loss: float, similarity: float, skipped: int, steps: int) -> str | None:
+        """The end of a sentence that says what is wrong, or None.
 
         Parameters
         ----------
         step : steps done so far
-        loss, alike : means over the last `steps` steps
-        skipped : how many of those had gradients that were not finite
+        loss, similarity : means over the last `steps` steps; similarity is the mean cosine of two embeddings
+        skipped : number of those steps whose gradients were not finite
         """
         if not math.isfinite(loss):
             return "the loss is not a number any more"
         if skipped > max(2, steps // 2):
             return f"the gradients of {skipped} of the last {steps} steps were not finite"
-        self.alike_for = self.alike_for + steps if alike > ALL_ALIKE else 0
-        if self.alike_for >= LEAST_STEPS:
+        self.similar_steps = self.similar_steps + steps if similarity > MAX_SIMILARITY else 0
+        if self.similar_steps >= MIN_STEPS:
             return "all texts have the same embedding"
         self.last = loss
-        if not self.constant_loss:  # one answer is right for all documents: there is nothing to learn
+        if not self.constant_loss:  # the same scores are right for all documents: there is nothing to learn
             return None
-        if loss > RISE * self.best and loss > self.constant_loss:
+        if loss > MAX_RISE * self.best and loss > self.constant_loss:
             return f"the loss rose from {self.best:.4g} to {loss:.4g}"
-        if step >= max(LEAST_STEPS, MUST_LEARN_BY * self.total_steps) and min(self.best, loss) > self.constant_loss:
-            return f"the loss of {loss:.4g} does not fall below {self.constant_loss:.4g}, that of one answer for all"
+        if step >= max(MIN_STEPS, LEARNING_DEADLINE * self.total_steps) and min(self.best, loss) > self.constant_loss:
+            constant = f"{self.constant_loss:.4g}, that of the same scores for all documents"
+            return f"the loss of {loss:.4g} does not fall below {constant}"
         self.best = min(self.best, loss)
         return None

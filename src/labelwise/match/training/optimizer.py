@@ -1,8 +1,8 @@
-"""Weights in training: 32-bit masters, and in 16-bit precision a working copy that the network computes with.
+"""AdamW on 32-bit master weights; in 16-bit precision the network computes with a 16-bit copy of them.
 
 The paper could not train its encoders in mixed precision. Three things make it stable here: updates are added to
-32-bit masters, where a 16-bit weight would round small ones away; the loss is computed in 32 bits; and a step whose
-gradients are not finite is skipped as a whole, on the device, without the host waiting for the answer.
+32-bit masters, because a 16-bit weight would round small updates away; the loss is computed in 32 bits; and a step
+whose gradients are not finite is skipped as a whole, on the device, without waiting for it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from labelwise.match.training.distributed import Processes
 
 DTYPES: dict[ComputePrecision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
-# Of the loss in fp16: gradients below 6e-8 would be zero. Halved when one overflows, doubled after so many good steps.
 FIRST_SCALE, STEPS_TO_DOUBLE = 2.0**13, 500
+"""In fp16 the loss is multiplied by a scale, because gradients below 6e-8 would be zero. The scale is halved when a
+gradient overflows, and doubled after this number of good steps in a row."""
 
 
 def choose_precision(wanted: Precision, device: torch.device) -> ComputePrecision:
-    """bf16 where the device multiplies it quickly, fp32 elsewhere, or what is asked for."""
+    """The wanted precision. For auto: fp32 on a CPU, and on a GPU bf16, or fp16 if the GPU cannot compute in bf16."""
     if wanted != "auto":
         return wanted
     if device.type != "cuda":
@@ -32,7 +33,7 @@ def choose_precision(wanted: Precision, device: torch.device) -> ComputePrecisio
 
 
 class _ParameterGroup:
-    """Weights that share a learning rate and a decay, as one flat vector."""
+    """Weights with one learning rate and one weight decay, as one flat vector."""
 
     def __init__(self, params: list[nn.Parameter], *, rate: float, decay: float, shared: bool) -> None:
         self.params, self.rate = params, rate
@@ -54,7 +55,7 @@ class _ParameterGroup:
 
 
 class MixedPrecisionOptimizer:
-    """The optimiser's side of a network: AdamW with clipping, all of it on the device."""
+    """AdamW with gradient clipping, all of it on the device."""
 
     def __init__(
         self, network: Network, config: MatcherConfig, precision: ComputePrecision, processes: Processes
@@ -73,7 +74,7 @@ class MixedPrecisionOptimizer:
         for (is_head, decayed), params in kinds.items():
             rate = config.head_learning_rate if is_head else config.learning_rate
             group = _ParameterGroup(params, rate=rate, decay=config.weight_decay if decayed else 0.0, shared=shared)
-            torch._foreach_copy_(group.masters, full[is_head, decayed])  # not the rounded ones
+            torch._foreach_copy_(group.masters, full[is_head, decayed])  # not the rounded weights
             self.groups.append(group)
         on_gpu = self.device.type == "cuda"
         self.optimizer = torch.optim.AdamW(
@@ -82,16 +83,16 @@ class MixedPrecisionOptimizer:
         self.scale = torch.full((), FIRST_SCALE if precision == "fp16" else 1.0, device=self.device)
         self.good_steps = torch.zeros((), device=self.device)
         self.skipped = torch.zeros((), device=self.device)
-        """Steps without finite gradients since the last look."""
+        """Number of steps without finite gradients since the last `TrainStep.collect`."""
 
     def set_rates(self, factor: float) -> None:
-        """Learning rates of the next update: a share of those configured."""
+        """Set the learning rates of the next update to a share of the configured ones."""
         for group in self.groups:
             group.lr.fill_(group.rate * factor)
 
     @torch.no_grad()
     def update(self) -> None:
-        """One step of AdamW with the gradients that backward left; they are zero afterwards."""
+        """One step of AdamW with the gradients of the backward pass; they are zero afterwards."""
         if self.precision != "fp32":
             for group in self.groups:
                 torch._foreach_copy_(group.master_grads, group.param_grads)
@@ -102,16 +103,16 @@ class MixedPrecisionOptimizer:
         broken = (~torch.isfinite(norm)).float()
         factor = torch.clamp(self.config.max_grad_norm / (norm + 1e-6), max=1.0) / self.scale
         torch._foreach_mul_(grads, factor)
-        self.optimizer.found_inf = broken  # type: ignore[attr-defined]  # the fused kernel then leaves all as it is
+        self.optimizer.found_inf = broken  # type: ignore[attr-defined]  # the fused kernel then changes nothing
         self.optimizer.step()
         self._adapt_scale(broken)
         if self.precision != "fp32":
             for group in self.groups:
                 torch._foreach_copy_([p.data for p in group.params], group.masters)
-        self.forget_gradients()
+        self.zero_gradients()
 
-    def forget_gradients(self) -> None:
-        """Set all gradients to zero, in place: captured steps write to where they lie."""
+    def zero_gradients(self) -> None:
+        """Set all gradients to zero, in place, because captured steps write to these tensors."""
         torch._foreach_zero_([grad for group in self.groups for grad in group.param_grads])
 
     def _adapt_scale(self, broken: Tensor) -> None:
@@ -124,13 +125,13 @@ class MixedPrecisionOptimizer:
 
     @torch.no_grad()
     def release(self, network: Network) -> None:
-        """Give the network the masters' values as weights of its own, in full precision."""
+        """Give the network weights of its own in full precision, with the values of the masters."""
         network.cast(torch.float32)
         for group in self.groups:
             for p, master in zip(group.params, group.masters, strict=True):
                 p.data, p.grad = master.clone(), None
 
-    # ------------------------------------------------------------------ keeping
+    # ------------------------------------------------------------------ state
 
     def values(self) -> list[Tensor]:
         """A copy of the weights."""
@@ -138,15 +139,15 @@ class MixedPrecisionOptimizer:
 
     @torch.no_grad()
     def restore(self, values: list[Tensor]) -> None:
-        """Take weights that `values` gave."""
+        """Set the weights to a copy that `values` returned."""
         for group, value in zip(self.groups, values, strict=True):
             group.master.copy_(value)
             if self.precision != "fp32":
                 torch._foreach_copy_([p.data for p in group.params], group.masters)
-        self.forget_gradients()
+        self.zero_gradients()
 
     def state(self) -> dict[str, Tensor]:
-        """Everything that the next update depends on, copied."""
+        """A copy of everything that the next update depends on."""
         state = {"scale": self.scale, "good_steps": self.good_steps}
         for number, group in enumerate(self.groups):
             state[f"{number}.weights"] = group.master
@@ -156,7 +157,7 @@ class MixedPrecisionOptimizer:
 
     @torch.no_grad()
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take what `state` gave."""
+        """Set the state to a copy that `state` returned."""
         self.scale.copy_(state["scale"])
         self.good_steps.copy_(state["good_steps"])
         self.skipped.zero_()
@@ -169,7 +170,7 @@ class MixedPrecisionOptimizer:
             mine = self.optimizer.state[group.master]
             for name, value in kept.items():
                 if name in mine:
-                    mine[name].copy_(value)  # in place: captured steps read from where it lies
+                    mine[name].copy_(value)  # in place, because captured steps read this tensor
                 else:
                     mine[name] = (
                         value.detach().clone().to("cpu" if value.ndim == 0 and not self._on_gpu else self.device)

@@ -1,7 +1,8 @@
-"""Which clusters a step scores where there are too many of them.
+"""The clusters that a step scores if there are too many to score all.
 
-Those that a document of the batch has, and others drawn at random, each of which stands for several: the expected loss
-and its expected gradient are those of all clusters. Memory and time of a step then depend on the number drawn.
+These are the clusters of the documents of the batch, and a random sample of the others. Each of the sample counts for
+several clusters, so the expected loss and the expected gradient are those of all clusters. Memory and time of a step
+depend on the size of the sample.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ class Sample(NamedTuple):
     """Some of the clusters."""
 
     clusters: Tensor
-    """(most,) which ones."""
+    """(most,) their numbers."""
     weights: Tensor
-    """(most,) for how many clusters each of them stands."""
+    """(most,) the number of clusters that each of them counts for."""
     place: Tensor
-    """(n_clusters + 1,) where a cluster is among them; `most` for those that are not, and for none."""
+    """(n_clusters + 1,) the place of every cluster in the sample; `most` if it is not in the sample."""
 
 
 def sample(true: Tensor, n_clusters: int, most: int) -> Sample:
-    """Draw `most` of the clusters. Shapes depend on the sizes alone, and nothing waits for the device.
+    """Draw `most` of the clusters. Shapes depend only on the sizes, and nothing waits for the device.
 
     Parameters
     ----------
-    true : (batch, any) int64, the documents' clusters; n_clusters stands for none
+    true : (batch, any) int64, the documents' clusters; n_clusters means none
     """
     device = true.device
-    # Numbers drawn from 0 to 1; the true clusters have a larger one, so that they are always among the largest.
+    # Random numbers from 0 to 1; true clusters get a larger number, so they are always among the largest.
     key = torch.rand(n_clusters + 1, device=device).scatter_(0, true.reshape(-1), 2.0)[:n_clusters]
     found, clusters = key.topk(most)
     n_true = (key > 1).sum().clamp(max=most)

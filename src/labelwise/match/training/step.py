@@ -1,7 +1,7 @@
-"""One step of training: forward and backward for a batch, in as many parts as memory asks for.
+"""One step of training: forward and backward for a batch, in as many parts as the memory requires.
 
-On a GPU the work of a small step is launched faster by the device itself than by Python: a shape of batch that comes
-back is captured once as a CUDA graph and then replayed. Nothing in a step waits for the device.
+A GPU launches the work of a small step faster by itself than from Python. So each shape of batch that occurs again is
+captured once as a CUDA graph and then replayed. Nothing in a step waits for the device.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class TrainStep:
-    """Runs steps, and gathers what the host looks at from time to time."""
+    """Runs steps, and adds up on the device what `collect` returns from time to time."""
 
     def __init__(
         self,
@@ -40,17 +40,17 @@ class TrainStep:
         self.batch_size = batch_size
         self.parts = -(-batch_size // (config.micro_batch or batch_size))
         self.documents = torch.zeros((), device=self.device)
-        """Documents of the steps since the last look."""
+        """Number of documents since the last `collect`."""
         self.loss = torch.zeros((), device=self.device)
-        """Sum of the losses of the steps since the last look."""
-        self.alike = torch.zeros((), device=self.device)
-        """Sum of how alike the embeddings of a batch are: the mean cosine of two of them, 0 where there is but one."""
-        # Activations that are computed again restore the state of chance, which no capture allows.
+        """Sum of the losses of the steps since the last `collect`."""
+        self.similarity = torch.zeros((), device=self.device)
+        """Sum of the mean cosines of two embeddings of a batch, 0 for a batch of one document."""
+        # Gradient checkpointing restores the state of the random number generator, which cannot be captured.
         self._captures = self.device.type == "cuda" and config.graph_steps and not config.gradient_checkpointing
-        self.forget_graphs()
+        self.reset_graphs()
 
-    def forget_graphs(self) -> None:
-        """Capture anew: after anything that moved in memory."""
+    def reset_graphs(self) -> None:
+        """Drop all captured graphs: they are invalid once a tensor that they use has moved in memory."""
         self._seen: set[tuple[Shape, int]] = set()
         self._graphs: dict[tuple[Shape, int], tuple[torch.cuda.CUDAGraph, Tensor] | None] = {}
         self._update_graph: torch.cuda.CUDAGraph | None = None
@@ -58,7 +58,7 @@ class TrainStep:
         self._pool = torch.cuda.graph_pool_handle() if self._captures else None
 
     def __call__(self, batch: Batch) -> None:
-        """Learn from a batch."""
+        """Train on a batch."""
         for part, shape in self._split(batch):
             rows = torch.from_numpy(part)
             if self.device.type == "cuda":
@@ -67,7 +67,7 @@ class TrainStep:
         self._update()
 
     def _split(self, batch: Batch) -> Iterator[tuple[Rows, Shape]]:
-        """The parts that a batch is learnt from in, of one size as far as it can be divided."""
+        """The parts of a batch, as equal in size as possible."""
         shape = batch.shape
         if shape.kind != "packed":
             yield from ((part, shape) for part in np.array_split(batch.rows, self.parts))
@@ -92,23 +92,23 @@ class TrainStep:
             graph.replay()
 
     def _captured(self, rows: Tensor, shape: Shape) -> tuple[torch.cuda.CUDAGraph, Tensor] | None:
-        """The work for a shape, ready to be replayed; None if the model does what cannot be captured."""
+        """The captured work of one shape; None if the model has an operation that cannot be captured."""
         static = rows.clone()
         try:
             return self._capture(lambda: self._learn(static, shape)), static
         except torch.OutOfMemoryError:
             raise
-        except RuntimeError as error:  # such as a constant that is made on the host
-            log.info("steps of %s are not captured: %s", shape, error)
+        except RuntimeError as error:  # such as a constant that is created on the host
+            log.info("steps of shape %s are not captured: %s", shape, error)
             return None
 
     def _learn(self, rows: Tensor, shape: Shape) -> None:
-        """Forward and backward: adds to the gradients, the loss and the likeness."""
+        """Forward and backward; adds to the gradients and to the sums."""
         config, corpus = self.config, self.corpus
         packer = corpus.packer if shape.kind == "packed" else None
         model = corpus.fused if shape.kind == "full" else None
-        # In the backward pass too, where activations may be computed again. Some models make constants without saying
-        # where: on the device itself they can be captured.
+        # The backward pass is inside too, since gradient checkpointing computes activations again there. The device is
+        # the default inside: some models create constants without a device, which are captured only if on the GPU.
         with nullcontext() if packer is None else packer.attention(), self.device:
             inputs = corpus.inputs(rows, shape)
             embedding = self.network.embed(inputs, packer, len(rows), model=model)  # (part, hidden)
@@ -123,13 +123,13 @@ class TrainStep:
         with torch.no_grad():
             unit = torch.nn.functional.normalize(embedding, dim=1) * there.unsqueeze(1)
             n = there.sum()
-            cosines = unit.sum(dim=0).square().sum() - unit.square().sum()  # of all pairs, both ways round
+            cosines = unit.sum(dim=0).square().sum() - unit.square().sum()  # of all ordered pairs
             self.loss += loss
-            self.alike += cosines / (n * (n - 1)).clamp(min=1) * (n / self.batch_size)
+            self.similarity += cosines / (n * (n - 1)).clamp(min=1) * (n / self.batch_size)
             self.documents += n
 
     def _losses(self, scores: Tensor, signs: Tensor, weights: Tensor | None) -> Tensor:
-        """(part,) the loss of each document in its clusters, and in its labels, which lie behind them, if learnt."""
+        """(part,) the loss of each document: over clusters, and over the labels of a label head, the last columns."""
         config, n_labels = self.config, self.corpus.n_labels
         if not n_labels:
             return document_losses(scores, signs, config.loss, mean=config.mean_loss, weights=weights)
@@ -156,23 +156,23 @@ class TrainStep:
     def halve(self) -> int:
         """Use less memory: twice as many parts, each half as large.
 
-        Returns the documents in a part, 0 if there was but one in each.
+        Returns the number of documents in a part, 0 if a part had one document already.
         """
-        self.weights.forget_gradients()
+        self.weights.zero_gradients()
         if self.parts >= self.batch_size:
             return 0
         self.parts = min(2 * self.parts, self.batch_size)
-        self.forget_graphs()
+        self.reset_graphs()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
         return -(-self.batch_size // self.parts)
 
-    def look(self) -> tuple[float, float, int]:
-        """Mean loss of a document, likeness and the number of skipped updates since the last look."""
+    def collect(self) -> tuple[float, float, int]:
+        """Mean loss of a document, mean similarity and number of skipped updates since the last call."""
         share = self.documents.clamp(min=1) / self.batch_size
-        means = torch.stack((self.loss / share, self.alike / share, self.weights.skipped))
-        self.weights.processes.average(means)  # all of them must come to the same decision
+        means = torch.stack((self.loss / share, self.similarity / share, self.weights.skipped))
+        self.weights.processes.average(means)  # so that all processes decide the same
         found = means.tolist()
-        for total in (self.loss, self.alike, self.documents, self.weights.skipped):
+        for total in (self.loss, self.similarity, self.documents, self.weights.skipped):
             total.zero_()
         return found[0], found[1], int(found[2])
