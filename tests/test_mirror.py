@@ -123,7 +123,7 @@ TESTED_BY = {
     "models/stages": "models/test_xtransformer",
     "rank/features": "rank/test_ranker",
     "rank/score_breakdown": "explanations/test_single_model",
-    "report/findings": "report/test_write",
+    "report/split_evaluation": "report/test_write",
     "report/quality": "report/test_write",
     "report/sections": "report/test_write",
     "serve/middleware": "serve/test_app",

@@ -45,7 +45,7 @@ def test_model_and_data_are_found_by_the_run(typed, shop, tmp_path, monkeypatch)
     assert "P@1" in read(tmp_path / "page.html").figures()
 
 
-def test_what_the_run_does_not_say(labelwise, shop, model, tmp_path):
+def test_a_run_that_does_not_record_model_and_data(labelwise, shop, model, tmp_path):
     labelwise("train", shop, tmp_path / "model", "--run-dir", tmp_path / "run", "--threads", 1)
     result = labelwise("report", tmp_path / "run", "--output", tmp_path / "a.html")
     assert result.code == 0
@@ -71,7 +71,7 @@ def test_a_fine_tuned_model_has_curves(typed, shop, encoder, tmp_path):
     assert [node["p"] for node in page.tree()] == [-1] + [0] * 8  # flat
 
 
-def test_refusals(labelwise, shop, model, tmp_path):
+def test_wrong_arguments(labelwise, shop, model, tmp_path):
     result = labelwise("report", tmp_path)
     assert (result.code, result.out) == (2, "")
     assert "is not a run directory; give the folder that was passed as run_dir" in result.err

@@ -12,9 +12,9 @@ def test_scales():
     log = Scale(1, 1000, "x", log=True)
     assert log.ticks() == [1, 10, 100, 1000]
     assert log.share(10) == pytest.approx(1 / 3)
-    assert [log.words(value) for value in (1, 1000)] == ["1", "1,000"]
-    assert Scale(0, 1, "p", percent=True).words(0.2) == "20 %"
-    assert Scale.around([2e-5], "rate").words(2e-5) == "2e-5"
+    assert [log.tick_label(value) for value in (1, 1000)] == ["1", "1,000"]
+    assert Scale(0, 1, "p", percent=True).tick_label(0.2) == "20 %"
+    assert Scale.around([2e-5], "rate").tick_label(2e-5) == "2e-5"
     chart = Chart(Scale(0, 10, "x"), Scale(0, 10, "y"))
     left, bottom = chart.place((0, 0))
     right, top = chart.place((10, 10))

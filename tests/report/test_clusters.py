@@ -8,7 +8,7 @@ from labelwise.config import TfidfConfig
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import Tree
 from labelwise.report import clusters
-from labelwise.report.clusters import draw_tree
+from labelwise.report.clusters import tree_drawing
 
 # Root, two nodes, three clusters, five labels: ((cat dog)(fish)) and ((oak elm)).
 TREE = Tree((np.array([0, 0]), np.array([0, 0, 1]), np.array([0, 0, 1, 2, 2])))
@@ -22,7 +22,7 @@ TEXTS = ["purr bark pet", "bark pet", "bark swim pet", "acorn leaf", "bole leaf"
 def test_counts_words_and_labels():
     tfidf = Tfidf(TfidfConfig()).fit(TEXTS)
     f1 = np.array([100.0, 50.0, np.nan, np.nan, np.nan])
-    picture = draw_tree(TREE, LABELS, Y=Y, X=tfidf.transform(TEXTS), tfidf=tfidf, f1=f1)
+    picture = tree_drawing(TREE, LABELS, Y=Y, X=tfidf.transform(TEXTS), tfidf=tfidf, f1=f1)
     nodes = picture.nodes
     assert [node["p"] for node in nodes] == [-1, 0, 0, 1, 1, 2]
     assert [node["n"] for node in nodes] == [5, 3, 2, 2, 1, 2]
@@ -39,42 +39,42 @@ def test_counts_words_and_labels():
 
 
 def test_without_data_there_are_labels_only():
-    nodes = draw_tree(TREE, LABELS).nodes
+    nodes = tree_drawing(TREE, LABELS).nodes
     assert {node["d"] for node in nodes} == {None}
     assert all(node["w"] == [] for node in nodes)
     assert nodes[3]["l"] == [["cat", None, None], ["dog", None, None]]
 
 
 def test_no_clusters_at_all():
-    (root,) = draw_tree(Tree((np.zeros(5, np.int32),)), LABELS, Y=Y).nodes
+    (root,) = tree_drawing(Tree((np.zeros(5, np.int32),)), LABELS, Y=Y).nodes
     assert (root["p"], root["n"], root["d"]) == (-1, 5, 6)
     assert [label[0] for label in root["l"]] == ["dog", "oak", "elm", "cat", "fish"]
 
 
 @pytest.mark.parametrize("most", [2, 3, 4])
-def test_what_is_left_out_is_said(monkeypatch, most):
-    monkeypatch.setattr(clusters, "MOST_NODES", most)
-    picture = draw_tree(TREE, LABELS, Y=Y)
+def test_remarks_name_what_is_omitted(monkeypatch, most):
+    monkeypatch.setattr(clusters, "MAX_NODES", most)
+    picture = tree_drawing(TREE, LABELS, Y=Y)
     nodes = picture.nodes
     assert len(nodes) == most
     assert picture.remarks
     if most == 2:  # of two equal nodes the larger one
         assert nodes[0]["more"] == 1
         assert nodes[1]["n"] == 3
-        assert "Of 2 nodes at depth 1 the 1 with the most documents are shown; 1 are left out." in picture.remarks
+        assert "Of 2 nodes at depth 1 the 1 with the most documents are shown; 1 are omitted." in picture.remarks
     if most == 3:  # a level that is left out hangs its labels on the level above
         assert [label[0] for label in nodes[1]["l"]] == ["dog", "cat", "fish"]
-        assert "1 deeper levels of the tree are left out." in picture.remarks
+        assert "1 deeper levels of the tree are omitted." in picture.remarks
 
 
 def test_long_clusters_list_their_most_frequent_labels(monkeypatch):
-    monkeypatch.setattr(clusters, "MOST_LABELS", 30)
+    monkeypatch.setattr(clusters, "MAX_LABELS", 30)
     n = 40
     tree = Tree((np.zeros(2, np.int32), np.repeat([0, 1], [30, 10])))
     counts = np.arange(n)
     many = sp.csr_array((np.arange(n)[:, None] < counts[None, :]).astype(float))
-    picture = draw_tree(tree, [f"label {i}" for i in range(n)], Y=many)
+    picture = tree_drawing(tree, [f"label {i}" for i in range(n)], Y=many)
     first, second = picture.nodes[1], picture.nodes[2]
     assert (len(first["l"]), first["rest"], len(second["l"]), second["rest"]) == (20, 10, 10, 0)
     assert first["l"][0] == ["label 29", 29, None]
-    assert "only the 20 most frequent labels are listed; 10 labels are left out" in picture.remarks[0]
+    assert "only the 20 most frequent labels are listed; 10 labels are omitted" in picture.remarks[0]

@@ -4,13 +4,17 @@ import pytest
 
 from labelwise.errors import UsageError
 from labelwise.report import comparison_page as comparison
-from labelwise.report.comparison_page import Point, plot_frequency, plot_time
+from labelwise.report.comparison_page import PlotPoint, plot_frequency, plot_time
 
 pytest.importorskip("matplotlib")
 
-TIMES = {"parabel": (2.0, Point(70, 69, 71)), "x-transformer": (120.0, Point(75, 74, 76)), "theirs": (None, Point(72))}
+TIMES = {
+    "parabel": (2.0, PlotPoint(70, 69, 71)),
+    "x-transformer": (120.0, PlotPoint(75, 74, 76)),
+    "theirs": (None, PlotPoint(72)),
+}
 CLOSE = [("parabel", 25.4, 82.29), ("bonsai", 23.9, 82.24), ("third", 24.5, 82.26), ("far", 300.0, 80.0)]
-ROWS = {"parabel": [Point(90, 88, 92), Point(20)], "theirs": [Point(80), Point(30, 25, 35)]}
+ROWS = {"parabel": [PlotPoint(90, 88, 92), PlotPoint(20)], "theirs": [PlotPoint(80), PlotPoint(30, 25, 35)]}
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
@@ -43,10 +47,10 @@ def test_every_system_is_drawn_where_it_belongs(tmp_path, monkeypatch):
     assert bars == [[90, 20], [80, 30]]
 
 
-def test_names_of_close_points_do_not_lie_on_each_other(tmp_path, monkeypatch):
+def test_names_of_close_points_do_not_overlap(tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(comparison, "_finish", lambda figure, axes, path, title: drawn.append((figure, axes)) or path)
-    points = {name: (seconds, comparison.Point(value)) for name, seconds, value in CLOSE}
+    points = {name: (seconds, comparison.PlotPoint(value)) for name, seconds, value in CLOSE}
     comparison.plot_time(points, tmp_path / "time.svg", metric="P@5", title="close")
     figure, axes = drawn[0]
     figure.canvas.draw()
@@ -56,7 +60,7 @@ def test_names_of_close_points_do_not_lie_on_each_other(tmp_path, monkeypatch):
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
-def test_wrong_use_is_told(tmp_path):
+def test_wrong_arguments(tmp_path):
     with pytest.raises(UsageError, match=r"cannot draw a \.gif"):
         plot_time(TIMES, tmp_path / "a.gif", metric="P@5", title="toy")
     with pytest.raises(UsageError, match="nothing to draw"):

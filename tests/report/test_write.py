@@ -1,4 +1,4 @@
-"""The page: its figures are those of `labelwise.metrics`, nothing in it is foreign, and nothing can break it."""
+"""The page: its metrics are those of `labelwise.metrics`, nothing is fetched, user data cannot break it."""
 
 import re
 from dataclasses import replace
@@ -14,7 +14,7 @@ from labelwise.errors import DataError
 from labelwise.metrics import calibration_error, evaluate, macro_f1
 from labelwise.models.training_report import HoldoutResult
 from labelwise.report import write_report
-from labelwise.report.findings import examine
+from labelwise.report.split_evaluation import evaluate_split
 from tests.report.reading import read
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;"
@@ -45,7 +45,7 @@ def page(shop, model, run_dir):
     return read(write_report(run_dir, run_dir / "report.html", model=model, data=shop, bootstrap=200))
 
 
-def test_figures_are_those_of_metrics(page, model, shop):
+def test_metrics_on_the_page_are_those_of_evaluate(page, model, shop):
     test, train = shop["test"], shop["train"]
     found = model.predict(test.texts, top_k=20).with_labels(test.labels)
     wanted = evaluate(test.Y, found, Y_train=train.Y, bootstrap=200)
@@ -83,31 +83,33 @@ def test_nothing_is_fetched(run_dir, page):
 
 def test_labels_by_f1(page, model, shop):
     test = shop["test"]
-    findings = examine(model, test, shop["train"], split="test", bootstrap=0)
+    evaluation = evaluate_split(model, test, shop["train"], split="test", bootstrap=0)
     found = model.predict(test.texts, top_k=20).with_labels(test.labels)
-    # The mean over all labels that occur is macro-F1 at the same cut.
-    assert np.mean([label.f1 for label in findings.labels]) == pytest.approx(macro_f1(test.Y, found, k=findings.cut))
-    best = findings.ranked()[0]
+    # The mean F1 of all labels that occur is macro-F1 at this cut-off.
+    assert np.mean([label.f1 for label in evaluation.labels]) == pytest.approx(
+        macro_f1(test.Y, found, k=evaluation.cut)
+    )
+    best = evaluation.ranked_labels()[0]
     truth = test.Y.toarray()[:, test.labels.index(best.name)].astype(bool)
-    mine = np.array([best.name in [label for label, _ in row[: findings.cut]] for row in found])
+    mine = np.array([best.name in [label for label, _ in row[: evaluation.cut]] for row in found])
     assert best.support == truth.sum()
     assert best.recall == pytest.approx(100 * (mine & truth).sum() / truth.sum())
     assert best.precision == pytest.approx(100 * (mine & truth).sum() / mine.sum())
     assert best.name in page.text("labels")
 
 
-def test_examples_tell_right_wrong_and_missed(page, model, shop):
+def test_examples_show_correct_wrong_and_missed_labels(page, model, shop):
     test = shop["test"]
-    findings = examine(model, test, shop["train"], split="test", bootstrap=0)
-    assert len({example.name for example in findings.examples}) == len(findings.examples)
-    for example in findings.examples:
+    evaluation = evaluate_split(model, test, shop["train"], split="test", bootstrap=0)
+    assert len({example.name for example in evaluation.examples}) == len(evaluation.examples)
+    for example in evaluation.examples:
         row = test.ids.index(example.name)
         true = {test.labels[j] for j in test.Y[[row]].indices}
         assert [label in true for label, _, _ in example.predicted] == [right for _, _, right in example.predicted]
         assert set(example.missed) == true - {label for label, _, _ in example.predicted}
-        if example.kind == "sure and wrong":
+        if example.kind == "wrong with high confidence":
             assert not example.predicted[0][2]
-        if example.kind == "everything found":
+        if example.kind == "all labels found":
             assert example.missed == []
     lines = [(attributes["class"], text) for attributes, text in page.all("li") if "class" in attributes]
     signs = {"right": "✓", "wrong": "✗", "missed": "○"}
@@ -120,7 +122,7 @@ def test_the_same_run_gives_the_same_page(shop, model, run_dir, page, tmp_path):
     assert (tmp_path / "again.html").read_bytes() == (run_dir / "report.html").read_bytes()
 
 
-def test_nothing_that_users_wrote_is_markup(shop, tmp_path):
+def test_user_data_never_becomes_markup(shop, tmp_path):
     labels = [f"{EVIL}{i}" for i in range(shop["train"].n_labels)]
     splits = {
         name: replace(part, labels=labels, texts=[EVIL + text for text in part.texts], label_texts=None)
@@ -142,13 +144,13 @@ def test_nothing_that_users_wrote_is_markup(shop, tmp_path):
     assert "alert(1)" in page.text("examples")
 
 
-def test_lone_surrogates_do_not_stop_it(shop, model, run_dir, tmp_path):
+def test_lone_surrogates_in_texts(shop, model, run_dir, tmp_path):
     test = replace(shop["test"], texts=["\ud800 broken \x00" + text for text in shop["test"].texts])
     path = write_report(run_dir, tmp_path / "a.html", model=model, data={**shop, "test": test}, bootstrap=0)
     assert "broken" in read(path).text("examples")
 
 
-def test_what_cannot_be_shown_is_said(shop, model, run_dir, tmp_path):
+def test_missing_arguments_are_named_on_the_page(shop, model, run_dir, tmp_path):
     alone = read(write_report(run_dir, tmp_path / "a.html"))
     assert "The model is not known" in alone.text("model")
     for part in ("metrics", "frequency", "calibration", "labels", "examples"):
@@ -162,19 +164,19 @@ def test_what_cannot_be_shown_is_said(shop, model, run_dir, tmp_path):
         no_data = read(write_report(run_dir, tmp_path / "b.html", model=model))
     finally:
         model.report_.validation = None
-    assert "There are no data to test on" in no_data.text("metrics")
+    assert "There are no data to evaluate on" in no_data.text("metrics")
     assert no_data.figures() == {"P@1": 51.25}
     assert no_data.tree()[0]["n"] == 300
     assert no_data.tree()[0]["d"] is None
     assert "need the training split" in no_data.text("tree")
 
     no_test = read(write_report(run_dir, tmp_path / "c.html", model=model, data={"train": shop["train"]}))
-    assert "no split test, so nothing was tested; there are: train" in no_test.text("metrics")
+    assert "no split test, so nothing was evaluated; there are: train" in no_test.text("metrics")
     assert any(node["w"] for node in no_test.tree())
 
     no_train = read(write_report(run_dir, tmp_path / "d.html", model=model, data={"test": shop["test"]}, bootstrap=0))
     assert "need the training split" in no_train.text("metrics")
-    assert "The training split is not there" in no_train.text("frequency")
+    assert "The training split is missing" in no_train.text("frequency")
     assert "P@1" in no_train.figures()
 
 
@@ -189,11 +191,11 @@ def test_a_model_of_features_without_calibration(shop, tmp_path):
     model = LinearTree(config).fit(train.features, train.Y, label_names=train.labels, run_dir=tmp_path / "run")
     page = read(write_report(tmp_path / "run", tmp_path / "a.html", model=model, data=splits, bootstrap=0))
     assert "not calibrated" in page.text("calibration")
-    assert "features that have no names" in page.text("tree")
+    assert "features without names" in page.text("tree")
     assert "These data have no texts" in page.text("examples")
 
 
-def test_refusals(shop, model, run_dir, tmp_path):
+def test_wrong_arguments(shop, model, run_dir, tmp_path):
     with pytest.raises(UsageError, match="is not a run directory"):
         write_report(tmp_path, tmp_path / "a.html")
     with pytest.raises(UsageError, match="is a folder; give a file"):

@@ -120,7 +120,7 @@ class Compare(Command):
 def draw(comparison: SystemComparison, folder: Path) -> list[str]:
     """Draw both plots of a comparison. Returns the names of the files."""
     from labelwise.metrics.buckets import describe_bucket
-    from labelwise.report.comparison_page import Point, plot_frequency, plot_time
+    from labelwise.report.comparison_page import PlotPoint, plot_frequency, plot_time
 
     evaluated = {entry.name: entry for entry in comparison.results if entry.evaluation is not None}
     if not evaluated:
@@ -128,8 +128,8 @@ def draw(comparison: SystemComparison, folder: Path) -> list[str]:
     title = f"{comparison.data} (generated data)" if comparison.generated else comparison.data
     metric = f"P@{comparison.ks[-1]}"
 
-    def point(score: Any) -> Point:
-        return Point(score.value, score.low, score.high)
+    def point(score: Any) -> PlotPoint:
+        return PlotPoint(score.value, score.low, score.high)
 
     timed = {n: (e.costs.train_s, point(e.evaluation.scores[metric])) for n, e in evaluated.items() if e.evaluation}
     plot_time(timed, folder / "time.svg", metric=metric, title=title)

@@ -15,7 +15,7 @@ from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_splits
 from labelwise.errors import DataError, StorageError, UsageError
-from labelwise.report.record import Record, read_records
+from labelwise.report.record import RunRecord, read_records
 from labelwise.report.write import write_report
 
 RECORDED = "(default: as labelwise train recorded it)"
@@ -76,7 +76,7 @@ class Report(Command):
         )
         out.print(f"the report: {page} ({page.stat().st_size / 1e3:,.0f} kB)", markup=False)
 
-    def _find(self, show: Show) -> tuple[Record, Path | None, Path | None]:
+    def _find(self, show: Show) -> tuple[RunRecord, Path | None, Path | None]:
         """The run with its data and its model: as given, or as the recorded command says."""
         records = read_records(self.directory)
         for record in reversed(records):
@@ -113,7 +113,7 @@ class Report(Command):
         return {name: load_dataset(data, name, **options)}, False
 
 
-def _data_and_model(record: Record) -> tuple[Path, Path] | None:
+def _data_and_model(record: RunRecord) -> tuple[Path, Path] | None:
     """Data and model of a recorded `labelwise train`; None if the run was another command."""
     if not record.command or record.command[0] != "train":
         return None

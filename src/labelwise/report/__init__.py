@@ -9,7 +9,7 @@ __all__ = ["write_report"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when asked for: a picture alone needs no models."""
+    """`write_report`, imported on first use: plots alone need no models."""
     if name == "write_report":
         from labelwise.report.write import write_report
 

@@ -1,4 +1,4 @@
-"""The tree of labels as the page shows it: nodes with documents, words and labels, few enough to be light."""
+"""The label tree as the page shows it: nodes with documents, words and labels, few enough for a small page."""
 
 from __future__ import annotations
 
@@ -15,29 +15,31 @@ from labelwise.index import Tree
 from labelwise.report.html import short
 from labelwise.types import Csr, Floats, Ints
 
-MOST_NODES = 1_200
-MOST_LABELS = 12_000
-"""Nodes and label names that the page holds at most."""
-WORDS = 8
-TYPICAL = 6
-"""Words and labels that stand for a node."""
-WORD_DOCUMENTS = 20_000
-"""Documents that words are taken from, at most."""
-NAME = 60
+MAX_NODES = 1_200
+MAX_LABELS = 12_000
+"""Largest numbers of nodes and of label names in the page."""
+N_WORDS = 8
+N_TYPICAL = 6
+"""Numbers of words and of labels that describe a node."""
+MAX_WORD_DOCUMENTS = 20_000
+"""Largest number of documents from which words are taken."""
+MAX_NAME = 60
+"""Longest label name in characters; longer ones are cut."""
 
 
 @dataclass(frozen=True)
-class Picture:
-    """What the page's program draws."""
+class TreeDrawing:
+    """The tree as data for the program of the page."""
 
     nodes: list[dict[str, Any]]
-    """Parents before children. p: parent, n: labels, d: documents, w: words, f: mean F1, t: typical labels, more:
-    children left out; the lowest ones also l: their labels as [name, documents, F1], and rest: labels left out."""
+    """The nodes, parents before children. p: parent, n: number of labels, d: number of documents, w: words, f: mean F1,
+    t: typical labels, more: number of omitted children. Nodes without shown children also have l: their labels as
+    [name, documents, F1], and rest: number of omitted labels."""
     remarks: list[str] = field(default_factory=list)
-    """What is left out, in sentences."""
+    """Sentences about what is omitted."""
 
 
-def draw_tree(
+def tree_drawing(
     tree: Tree,
     labels: list[str],
     *,
@@ -45,19 +47,20 @@ def draw_tree(
     X: Csr | None = None,
     tfidf: Tfidf | None = None,
     f1: Floats | None = None,
-) -> Picture:
-    """Lay out a tree.
+) -> TreeDrawing:
+    """The drawing of a tree.
 
     Parameters
     ----------
     labels
-        (n_labels,) their names.
+        (n_labels,) label names.
     Y
-        (n_docs, n_labels) training labels, which say how many documents a node has and which labels come first.
+        (n_docs, n_labels) training labels, from which the numbers of documents and the order of labels follow.
     X, tfidf
-        (n_docs, n_features) tf-idf of the same documents, and what its columns are; without them there are no words.
+        (n_docs, n_features) tf-idf of these documents, and the model that knows its columns; without them nodes have no
+        words.
     f1
-        (n_labels,) F1 of each label in percent, nan where it was not tested.
+        (n_labels,) F1 of each label in percent, nan for labels that were not evaluated.
     """
     above = _ancestors(tree)
     counts = np.zeros(len(labels), np.int64) if Y is None else np.bincount(Y.indices, minlength=len(labels))
@@ -69,7 +72,7 @@ def draw_tree(
     words: list[list[list[str]]] = [[] for _ in shown]
     if Y is not None and X is not None and tfidf is not None:
         names = tfidf.feature_names()
-        if tfidf.config.opening:  # a word is one word here, wherever it stands
+        if tfidf.config.opening:  # words of the opening and of the text are the same words here
             names = [name.removeprefix(OPENING) for name in names]
         words[1:] = _words(Y, X, names, tree, above, shown)
     order = np.lexsort((np.arange(len(labels)), -counts))  # the most frequent labels first
@@ -89,12 +92,12 @@ def draw_tree(
                 "d": int(documents[level][node]) if Y is not None else None,
                 "w": words[level][number] if words[level] else [],
                 "f": _mean(f1, inside),
-                "t": [short(labels[i], NAME) for i in inside[:TYPICAL].tolist()],
+                "t": [short(labels[i], MAX_NAME) for i in inside[:N_TYPICAL].tolist()],
             }
             if node in leaves:
                 listed = inside[:budget].tolist()
                 about["l"] = [
-                    [short(labels[i], NAME), int(counts[i]) if Y is not None else None, _mean(f1, np.array([i]))]
+                    [short(labels[i], MAX_NAME), int(counts[i]) if Y is not None else None, _mean(f1, np.array([i]))]
                     for i in listed
                 ]
                 about["rest"] = len(inside) - len(listed)
@@ -108,13 +111,13 @@ def draw_tree(
     hidden = sum(node.get("rest", 0) for node in nodes)
     if hidden:
         remarks.append(
-            f"Of each cluster only the {budget:,} most frequent labels are listed; {hidden:,} labels are left out."
+            f"Of each cluster only the {budget:,} most frequent labels are listed; {hidden:,} labels are omitted."
         )
-    return Picture(nodes, remarks)
+    return TreeDrawing(nodes, remarks)
 
 
 def _ancestors(tree: Tree) -> list[npt.NDArray[np.int64]]:
-    """For each depth above the labels, (n_labels,) the node that a label lies under."""
+    """For each depth above the labels: (n_labels,) the ancestor of each label."""
     found = [tree.parents[-1].astype(np.int64)]
     for parents in reversed(tree.parents[:-1]):
         found.append(parents[found[-1]].astype(np.int64))
@@ -122,7 +125,7 @@ def _ancestors(tree: Tree) -> list[npt.NDArray[np.int64]]:
 
 
 def _gathered(Y: Csr, nodes: Ints, n_nodes: int) -> Csr:
-    """(n_docs, n_nodes) how many of a node's labels a document has."""
+    """(n_docs, n_nodes) number of labels of a node that a document has."""
     parts: tuple[Any, ...] = (np.ones(Y.nnz, np.float32), nodes[Y.indices], Y.indptr)
     matrix = sp.csr_array(parts, shape=(Y.shape[0], n_nodes))
     matrix.sum_duplicates()
@@ -136,11 +139,11 @@ def _count_documents(Y: Csr, nodes: Ints, n_nodes: int) -> npt.NDArray[np.int64]
 def _choose(
     tree: Tree, documents: list[npt.NDArray[np.int64]], sizes: list[npt.NDArray[np.int64]]
 ) -> tuple[list[npt.NDArray[np.int64]], list[str]]:
-    """Nodes of each level that are shown: all while there is room, then those with the most documents."""
-    shown, left, remarks = [np.zeros(1, np.int64)], MOST_NODES - 1, []
+    """The nodes of each level that are shown: all up to the limit, then those with the most documents."""
+    shown, left, remarks = [np.zeros(1, np.int64)], MAX_NODES - 1, []
     for level in range(1, tree.depth):
         if not left:
-            remarks.append(f"{tree.depth - level} deeper levels of the tree are left out.")
+            remarks.append(f"{tree.depth - level} deeper levels of the tree are omitted.")
             break
         nodes = np.arange(tree.n_nodes(level))
         inside = nodes[np.isin(tree.parents[level - 1], shown[-1])]
@@ -148,7 +151,7 @@ def _choose(
             best = np.lexsort((inside, -sizes[level][inside], -documents[level][inside]))[:left]
             remarks.append(
                 f"Of {len(nodes):,} nodes at depth {level} the {left:,} with the most documents are shown; "
-                f"{len(nodes) - left:,} are left out."
+                f"{len(nodes) - left:,} are omitted."
             )
             inside = np.sort(inside[best])
         shown.append(inside)
@@ -157,45 +160,46 @@ def _choose(
 
 
 def _childless(shown: list[npt.NDArray[np.int64]], tree: Tree, level: int) -> npt.NDArray[np.int64]:
-    """Shown nodes of a level that have no shown children: they list their labels themselves."""
+    """Shown nodes of a level that have no shown children and therefore list their labels."""
     if level == len(shown) - 1:
         return shown[level]
     return np.setdiff1d(shown[level], tree.parents[level][shown[level + 1]])
 
 
 def _budget(sizes: npt.NDArray[np.int64]) -> int:
-    """Labels that each cluster may list, so that all of them together stay below the limit."""
+    """The largest number of labels per cluster with which all clusters together stay below the limit."""
     low, high = 3, max(int(sizes.max()), 3)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if int(np.minimum(sizes, middle).sum()) <= MOST_LABELS else (low, middle - 1)
+        low, high = (middle, high) if int(np.minimum(sizes, middle).sum()) <= MAX_LABELS else (low, middle - 1)
     return low
 
 
 def _group(nodes: Ints, members: Ints, n_nodes: int) -> Any:
-    """The members of each node, in the order given."""
+    """A function that returns the members of a node, in their given order."""
     by_node = np.argsort(nodes, kind="stable")
     ends = np.concatenate(([0], np.cumsum(np.bincount(nodes, minlength=n_nodes))))
     return lambda node: members[by_node[ends[node] : ends[node + 1]]]
 
 
 def _mean(f1: Floats | None, labels: Ints) -> float | None:
-    """Mean F1 of the labels that were tested."""
+    """Mean F1 of the evaluated labels among `labels`."""
     if f1 is None:
         return None
-    tested = f1[labels][~np.isnan(f1[labels])]
-    return round(float(tested.mean()), 1) if tested.size else None
+    evaluated = f1[labels][~np.isnan(f1[labels])]
+    return round(float(evaluated.mean()), 1) if evaluated.size else None
 
 
 def _words(
     Y: Csr, X: Csr, names: list[str], tree: Tree, above: list[npt.NDArray[np.int64]], shown: list[npt.NDArray[np.int64]]
 ) -> list[list[list[str]]]:
-    """For each level below the root, the terms that tell a node from its siblings.
+    """For each level below the root, the terms that distinguish a node from its siblings.
 
-    A term's gain is how much its share of the mean tf-idf of a node's documents exceeds that in the parent's.
+    The gain of a term is its weight in the mean tf-idf of the node's documents minus that in the parent's, where both
+    means are scaled to length one.
     """
-    if Y.shape[0] > WORD_DOCUMENTS:
-        rows = np.linspace(0, Y.shape[0] - 1, WORD_DOCUMENTS).astype(np.int64)
+    if Y.shape[0] > MAX_WORD_DOCUMENTS:
+        rows = np.linspace(0, Y.shape[0] - 1, MAX_WORD_DOCUMENTS).astype(np.int64)
         Y, X = Csr(Y[rows]), Csr(X[rows])
     found = []
     usual = np.zeros(X.shape[1])
@@ -219,21 +223,21 @@ def _words(
 
 
 def _unit_row(matrix: Csr, row: int) -> tuple[Ints, Floats]:
-    """Columns and values of a row that is scaled to length one."""
+    """Columns and values of a row, scaled to length one."""
     here = slice(matrix.indptr[row], matrix.indptr[row + 1])
     values = matrix.data[here].astype(np.float64)
     return matrix.indices[here], values / (np.linalg.norm(values) or 1.0)
 
 
 def _best_names(names: list[str], terms: Ints, gain: Floats) -> list[str]:
-    """The terms with the highest gain, without those that are part of a better one."""
+    """The terms with the highest gain, without terms that are part of a better one or contain it."""
     chosen: list[str] = []
-    for i in np.lexsort((terms, -gain))[: 4 * WORDS].tolist():
+    for i in np.lexsort((terms, -gain))[: 4 * N_WORDS].tolist():
         name = names[int(terms[i])]
-        if gain[i] <= 0 or len(chosen) == WORDS:
+        if gain[i] <= 0 or len(chosen) == N_WORDS:
             break
-        if len(name) < 2 and name.isascii():  # units and initials say little
+        if len(name) < 2 and name.isascii():  # single letters, such as units and initials, mean little
             continue
         if not any(f" {name} " in f" {other} " or f" {other} " in f" {name} " for other in chosen):
             chosen.append(name)
-    return [short(name, NAME) for name in chosen]
+    return [short(name, MAX_NAME) for name in chosen]

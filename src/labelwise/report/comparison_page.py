@@ -1,4 +1,4 @@
-"""Pictures of a comparison: accuracy against training time, and accuracy by label frequency."""
+"""Plots of a comparison: accuracy against training time, and accuracy by label frequency."""
 
 from __future__ import annotations
 
@@ -9,32 +9,34 @@ from typing import Any
 
 from labelwise.errors import UsageError, need
 
-# Okabe and Ito's colours, told apart by people with any kind of colour vision, and a marker each.
+# Okabe and Ito's colours, which people with any kind of colour vision can distinguish, and a marker for each.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000", "#999999")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 INK, FAINT = "#222222", "#707070"
 
 
 @dataclass(frozen=True)
-class Point:
-    """One figure of a system, with its interval where it has one."""
+class PlotPoint:
+    """A metric of a system, with its interval if there is one."""
 
     value: float
     low: float | None = None
     high: float | None = None
 
 
-def plot_time(points: Mapping[str, tuple[float | None, Point]], path: Path | str, *, metric: str, title: str) -> Path:
-    """Draw accuracy over the seconds of training.
+def plot_time(
+    points: Mapping[str, tuple[float | None, PlotPoint]], path: Path | str, *, metric: str, title: str
+) -> Path:
+    """Plot accuracy against seconds of training.
 
     Parameters
     ----------
     points
-        By system: seconds of training (None where nobody knows: drawn as a line across), and its accuracy.
+        Seconds of training and accuracy of each system. Where the seconds are None, a horizontal line is drawn.
     path
-        Picture to write: .png or .svg.
+        File to write: .png or .svg.
     metric
-        What is drawn, such as "P@5".
+        Name of the accuracy, such as "P@5".
     title
         Name of the data.
     """
@@ -66,8 +68,8 @@ def plot_time(points: Mapping[str, tuple[float | None, Point]], path: Path | str
 
 
 def _write_names(figure: Any, axes: Any, names: Mapping[str, tuple[float, float]]) -> None:
-    """A name beside each point: on the right, or wherever else no other name and no point is."""
-    places = (
+    """Write a name next to each point: on the right, or at another place that hides no other name and no point."""
+    offsets = (
         (9, 4, "left"),
         (-9, 4, "right"),
         (9, -12, "left"),
@@ -75,37 +77,37 @@ def _write_names(figure: Any, axes: Any, names: Mapping[str, tuple[float, float]
         (9, 18, "left"),
         (-9, 18, "right"),
     )
-    figure.canvas.draw()  # sizes are known from now on
-    taken: list[Any] = []
+    figure.canvas.draw()  # sizes of texts are known only after this
+    boxes: list[Any] = []
     points = [axes.transData.transform(place) for place in names.values()]
     for name, place in names.items():
         best: tuple[int, Any, Any] | None = None
-        for x, y, side in places:
+        for x, y, side in offsets:
             text = axes.annotate(
                 name, place, xytext=(x, y), textcoords="offset points", ha=side, fontsize=10, color=INK
             )
             box = text.get_window_extent().expanded(1.05, 1.1)
-            hidden = sum(box.overlaps(other) for other in taken) + sum(bool(box.contains(*point)) for point in points)
+            hidden = sum(box.overlaps(other) for other in boxes) + sum(bool(box.contains(*point)) for point in points)
             text.remove()
             if best is None or hidden < best[0]:
                 best = (hidden, (x, y, side), box)
         assert best is not None
         x, y, side = best[1]
         axes.annotate(name, place, xytext=(x, y), textcoords="offset points", ha=side, fontsize=10, color=INK)
-        taken.append(best[2])
+        boxes.append(best[2])
 
 
 def plot_frequency(
-    points: Mapping[str, Sequence[Point]], buckets: Sequence[str], path: Path | str, *, metric: str, title: str
+    points: Mapping[str, Sequence[PlotPoint]], buckets: Sequence[str], path: Path | str, *, metric: str, title: str
 ) -> Path:
-    """Draw accuracy for labels of each frequency, a group of bars for each bucket.
+    """Plot accuracy by label frequency, a group of bars for each bucket.
 
     Parameters
     ----------
     points
-        By system: its figure in each of the buckets.
+        The metric of each system in each bucket.
     buckets
-        What to write below each group.
+        Text below each group.
     """
     path = _checked(path, points)
     figure, axes = _figure((max(7.2, 1.2 + 0.55 * len(points) * len(buckets)), 4.6))
@@ -124,7 +126,7 @@ def plot_frequency(
     return _finish(figure, axes, path, title)
 
 
-def _bars(points: Sequence[Point]) -> list[list[float]]:
+def _bars(points: Sequence[PlotPoint]) -> list[list[float]]:
     """Lengths of the error bars below and above."""
     low = [0.0 if point.low is None else max(point.value - point.low, 0.0) for point in points]
     high = [0.0 if point.high is None else max(point.high - point.value, 0.0) for point in points]
@@ -136,7 +138,7 @@ def _checked(path: Path | str, points: Mapping[str, Any]) -> Path:
     if path.suffix.lower() not in (".png", ".svg"):
         raise UsageError(f"cannot draw a {path.suffix or 'file without suffix'}; name it .png or .svg")
     if not points:
-        raise UsageError("no system has any figures, so there is nothing to draw")
+        raise UsageError("no system has any metrics, so there is nothing to draw")
     return path
 
 

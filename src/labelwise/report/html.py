@@ -1,4 +1,4 @@
-"""HTML that cannot be broken by what is put into it: every string is escaped unless it is `Html` already."""
+"""HTML that user data cannot break: every string is escaped unless it is `Html`."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ EMPTY = ("br", "img", "meta", "input", "col", "hr")
 
 
 class Html(str):
-    """Text that is HTML already."""
+    """A string of HTML, which is not escaped again."""
 
 
 Child: TypeAlias = str | int | float | None
 
 
 def text(value: Child) -> Html:
-    """A value as HTML; None is nothing."""
+    """A value as HTML; an empty string for None."""
     if isinstance(value, Html):
         return value
     return Html("" if value is None else escape(str(value), quote=True))
 
 
 def join(*children: Child, between: str = "") -> Html:
-    """Some HTML after another."""
+    """The children as HTML, one after another."""
     return Html(text(between).join(text(child) for child in children))
 
 
@@ -42,14 +42,14 @@ def tag(name: str, /, *children: Child, **attributes: Child) -> Html:
 
 
 def paragraph(sentence: Child, *, kind: str | None = None) -> Html:
-    """A paragraph; `kind` is "note" for small print, "absent" for what is missing and why."""
+    """A paragraph; `kind` is "note" for small print, "absent" for the reason why something is missing."""
     return tag("p", sentence, class_=kind)
 
 
 def table(
     head: Sequence[str], rows: Iterable[Sequence[Child]], *, numbers: Iterable[int] = (), caption: str | None = None
 ) -> Html:
-    """A table in a box that scrolls sideways on narrow screens; the columns `numbers` are set to the right."""
+    """A table in a box that scrolls sideways on narrow screens; the columns `numbers` are aligned to the right."""
     right = set(numbers)
 
     def cells(kind: str, row: Sequence[Child]) -> Html:
@@ -57,33 +57,33 @@ def table(
 
     body = tag("tbody", *(tag("tr", cells("td", row)) for row in rows))
     top = tag("thead", tag("tr", cells("th", head))) if any(head) else Html()
-    told = tag("caption", caption) if caption else Html()
-    return tag("div", tag("table", told, top, body), class_="wide", tabindex="0")
+    title = tag("caption", caption) if caption else Html()
+    return tag("div", tag("table", title, top, body), class_="wide", tabindex="0")
 
 
 def facts(rows: Iterable[tuple[str, Child]]) -> Html:
-    """Names and values, two columns."""
+    """A list of names and values."""
     return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in rows), class_="facts")
 
 
 def section(name: str, title: str, *children: Child) -> Html:
-    """A part of the page with its heading; `name` is what links lead to."""
+    """A section of the page with its heading; `name` is the target of links."""
     return tag("section", tag("h2", title), *children, id=name)
 
 
 def data(name: str, value: Any) -> Html:
-    """A value for the page's own program. No string in it can end the element that it lies in."""
+    """A value as JSON for the program of the page. No string in it can end the script element."""
     plain = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for letter in "<>&\u2028\u2029":
         plain = plain.replace(letter, f"\\u{ord(letter):04x}")
     return Html(f'<script type="application/json" id="{escape(name)}">{plain}</script>')
 
 
-def short(words: str, most: int) -> str:
-    """A text cut after so many characters, at a space where one is near, in one line."""
+def short(words: str, max_length: int) -> str:
+    """A text on one line of at most `max_length` characters; longer texts are cut, at a space if one is near."""
     words = " ".join(words.split())
-    if len(words) <= most:
+    if len(words) <= max_length:
         return words
-    cut = words[: most - 1]
+    cut = words[: max_length - 1]
     space = cut.rfind(" ")
-    return (cut[:space] if space > 0.7 * most else cut) + "…"
+    return (cut[:space] if space > 0.7 * max_length else cut) + "…"

@@ -1,4 +1,4 @@
-"""What a run directory tells of a run: its stages with time and memory, its training curve, what happened when."""
+"""Runs as a run directory records them: stages with time and memory, the training curve, a timeline."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from labelwise.storage.run_directory import RunDirectory, StageRecord
 
 
 @dataclass(frozen=True)
-class Record:
-    """The runs of one process, which belong together: a command may fit several times."""
+class RunRecord:
+    """The runs of one process and command, which may fit several models."""
 
     runs: list[dict[str, Any]]
     stages: list[tuple[StageRecord, bool | None]]
-    """Stages that the runs used, each with whether it was found (not computed); None where nothing tells."""
+    """The stages that the runs used, each with whether it was found instead of computed; None if not recorded."""
     events: list[dict[str, Any]]
-    """What happened, in order."""
+    """The events of the runs, in order."""
 
     @property
     def command(self) -> list[str] | None:
-        """The words after `labelwise`, where that began the runs."""
+        """The arguments of the `labelwise` command; None if the runs were started from Python."""
         return self.runs[-1].get("command")
 
     @property
     def folder(self) -> Path:
-        """Where the command was given."""
+        """The working directory of the command."""
         return Path(self.runs[-1].get("folder", "."))
 
     @property
@@ -42,7 +42,7 @@ class Record:
         return sum(span.total_seconds() for span in spans)
 
     def curve(self) -> list[dict[str, float]]:
-        """Points of the last fine-tuning: step with loss and rate, or with recall."""
+        """Points of the last fine-tuning: step with loss and learning rate, or with recall."""
         points: list[dict[str, float]] = []
         for event in self.events:
             if event["event"] == "matcher":
@@ -52,11 +52,11 @@ class Record:
         return points
 
     def remarks(self) -> list[str]:
-        """What training had to say."""
+        """Remarks of the training."""
         return [str(event["text"]) for event in self.events if event["event"] == "remark"]
 
     def timeline(self) -> Iterator[tuple[float, str]]:
-        """Seconds from the start, and what had ended then."""
+        """Seconds since the start, and what had finished then."""
         start = datetime.fromisoformat(self.runs[0]["started"]).timestamp()
         for event in self.events:
             if event["event"] == "progress":
@@ -70,13 +70,13 @@ class Record:
             yield max(event["time"] - start, 0.0), words
 
 
-def read_records(path: Path | str) -> list[Record]:
-    """What a run directory holds, oldest first.
+def read_records(path: Path | str) -> list[RunRecord]:
+    """The records of a run directory, oldest first.
 
     Raises
     ------
     UsageError
-        If it is not a run directory, or nothing ever ran in it.
+        If the folder is not a run directory, or no run was recorded in it.
     """
     directory = RunDirectory(path)
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -89,16 +89,16 @@ def read_records(path: Path | str) -> list[Record]:
     events = _events(Path(path) / "events.jsonl")
     records = []
     for runs in sorted(groups.values(), key=lambda runs: str(runs[-1]["id"])):
-        mine = [event for run in runs for event in events.get(run["id"], [])]
-        found = _found(mine)
+        own_events = [event for run in runs for event in events.get(run["id"], [])]
+        found = _found(own_events)
         names = dict.fromkeys(name for run in runs for name in run["stages"])
         used = [(stages[name], found.get(name)) for name in names if name in stages]
-        records.append(Record(runs, used, mine))
+        records.append(RunRecord(runs, used, own_events))
     return records
 
 
 def _events(file: Path) -> Mapping[str, list[dict[str, Any]]]:
-    """Events by run; a line that a killed process left half-written is passed over."""
+    """Events by run; half-written lines of killed processes are ignored."""
     found: dict[str, list[dict[str, Any]]] = {}
     if not file.is_file():
         return found
@@ -113,7 +113,7 @@ def _events(file: Path) -> Mapping[str, list[dict[str, Any]]]:
 
 
 def _found(events: Sequence[Mapping[str, Any]]) -> dict[str, bool]:
-    """Whether each stage was found when it was first asked for."""
+    """Whether each stage was found, not computed, when it was first needed."""
     found: dict[str, bool] = {}
     for event in events:
         if event["event"] == "stage":

@@ -9,29 +9,29 @@ from labelwise.data.stats import HEAD_DOCUMENTS, TAIL_DOCUMENTS
 from labelwise.errors import UsageError, need
 from labelwise.types import Ints
 
-# Two of Okabe and Ito's colours, told apart by people with any kind of colour vision; greys for the rest.
+# Two of Okabe and Ito's colours, which people with any kind of colour vision can distinguish; greys for the rest.
 HEAD_COLOUR, TAIL_COLOUR = "#0072B2", "#E69F00"
 INK, FAINT = "#222222", "#707070"
 
 
 def plot_tail(counts: Ints, path: Path | str, *, title: str, generated: bool = False) -> Path:
-    """Draw how many training documents the labels have, most frequent label first.
+    """Plot the number of training documents of each label, most frequent label first.
 
     Parameters
     ----------
     counts
         (n_labels,) training documents of each label, in any order.
     path
-        Picture to write: .png or .svg.
+        File to write: .png or .svg.
     title
         Name of the data.
     generated
-        The data were made by a program, which the title then says.
+        Whether a program made the data; the title then says so.
 
     Returns
     -------
     path
-        Where the picture is.
+        The written file.
     """
     path = Path(path)
     if path.suffix.lower() not in (".png", ".svg"):
@@ -53,12 +53,12 @@ def plot_tail(counts: Ints, path: Path | str, *, title: str, generated: bool = F
 
 
 def _draw(axes: Any, counts: Ints) -> None:
-    """The curve, filled in two colours: labels of the head, labels of the tail."""
+    """Draw the curve, filled in two colours: labels of the head, and all others."""
     used = counts[counts > 0]
     ranks = np.arange(1, used.size + 1)
     n_head = int((used > HEAD_DOCUMENTS).sum())
     floor = 0.6
-    # A step per label; the head ends where the next label begins, so that the colours meet without a gap.
+    # One step per label. The head ends where the next label begins, so that there is no gap between the colours.
     edges = np.append(ranks, used.size + 1)
     heights = np.append(used, used[-1])
     kept = _thin(heights)
@@ -76,7 +76,7 @@ def _draw(axes: Any, counts: Ints) -> None:
 
 
 def _thin(heights: Ints) -> Ints:
-    """Indices of the steps that show: where the height changes, and the last."""
+    """Indices of the steps that are drawn: those where the height changes, and the last one."""
     changes = np.flatnonzero(np.diff(heights)) + 1
     n_head = int((heights > HEAD_DOCUMENTS).sum())
     return np.unique(np.concatenate([[0], changes, [min(n_head, heights.size - 1)], [heights.size - 1]]))

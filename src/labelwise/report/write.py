@@ -1,4 +1,4 @@
-"""The report: one page that tells of a run, its data, its model and what became of it."""
+"""The report: an HTML page about a run, its data, its model and the model's predictions."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from labelwise import __version__
 from labelwise.data import Dataset, load_splits
 from labelwise.errors import DataError, UsageError
 from labelwise.models.base import Model, load_model
-from labelwise.report.clusters import Picture, draw_tree
-from labelwise.report.findings import Findings, examine
+from labelwise.report.clusters import TreeDrawing, tree_drawing
 from labelwise.report.html import Html, join, tag
 from labelwise.report.quality import calibration_part, examples_part, frequency_part, labels_part, metrics_part
-from labelwise.report.record import Record, read_records
-from labelwise.report.sections import data_part, history_of, model_part, time_part, training_part, tree_part
+from labelwise.report.record import RunRecord, read_records
+from labelwise.report.sections import data_part, model_part, time_part, training_history, training_part, tree_part
+from labelwise.report.split_evaluation import SplitEvaluation, evaluate_split
 from labelwise.storage import atomic_file
 from labelwise.types import Csr, OnEvent
 
 PARTS = {
     "model": "Model",
-    "metrics": "How good it is",
-    "frequency": "By label frequency",
+    "metrics": "Metrics",
+    "frequency": "Metrics by label frequency",
     "calibration": "Calibration",
     "labels": "Best and worst labels",
     "examples": "Examples",
-    "tree": "Tree of labels",
+    "tree": "Label tree",
     "training": "Training",
     "data": "Data",
     "time": "Time and memory",
@@ -42,7 +42,7 @@ def write_report(
     model: Model | Path | str | None = None,
     data: Mapping[str, Dataset] | Path | str | None = None,
     split: str = "test",
-    record: Record | None = None,
+    record: RunRecord | None = None,
     title: str | None = None,
     generated: bool = False,
     bootstrap: int = 1000,
@@ -51,28 +51,28 @@ def write_report(
 ) -> Path:
     """Write a self-contained HTML page about a run.
 
-    What is not given is not shown, and the page says so in its place.
+    Where an argument is missing, the page names the missing argument instead of the content.
 
     Parameters
     ----------
     run_dir
         The run directory: time and memory by stage, and the training curve.
     output
-        The page to write; it appears whole or not at all.
+        The page to write; an error leaves no half-written page.
     model
-        The model that was trained, or its folder: its tree, and what it predicts.
+        The trained model, or its folder, for the label tree and the predictions.
     data
-        Splits by name, over the same labels (see `load_splits`), or where they lie.
+        Splits by name, over the same labels (see `load_splits`), or the path of the data.
     split
-        The split that the model is tested on.
+        The split that the model is evaluated on.
     record
-        Which of the run directory's runs it is about; the latest if not given.
+        The run of the run directory that the page is about; the latest one if not given.
     title
-        The page's heading.
+        Heading of the page.
     generated
-        The data were made by a program, which the page then says; found by itself where they lie in a shop's folder.
+        Whether a program made the data; the page then says so. Detected for the folder of a generated shop.
     bootstrap, seed
-        Resamples behind the intervals, and where chance begins.
+        Number of resamples for the intervals, and the random seed.
 
     Examples
     --------
@@ -93,14 +93,14 @@ def write_report(
     page = _page(
         title or f"{name}: a run of labelwise", record, model, data, split, generated, bootstrap, seed, on_event
     )
-    with atomic_file(output) as aside:
-        aside.write_bytes(page.encode("utf-8", errors="replace"))
+    with atomic_file(output) as temporary:
+        temporary.write_bytes(page.encode("utf-8", errors="replace"))
     return output
 
 
 def _page(
     title: str,
-    record: Record,
+    record: RunRecord,
     model: Model | None,
     splits: Mapping[str, Dataset] | None,
     split: str,
@@ -109,37 +109,40 @@ def _page(
     seed: int,
     on_event: OnEvent | None,
 ) -> Html:
-    """All parts, in the order of PARTS."""
+    """The page with all sections, in the order of PARTS."""
     train = splits.get("train") if splits else None
-    findings: Findings | None = None
-    absent = _absent(model, splits, split)
+    evaluation: SplitEvaluation | None = None
+    absent = _reason_for_no_evaluation(model, splits, split)
     if not absent and model is not None and splits:
-        findings = examine(model, splits[split], train, split=split, bootstrap=bootstrap, seed=seed, on_event=on_event)
-    no_model = "The model is not known: pass --model to see what it is made of and what it predicts."
-    no_data = "The data are not known: pass --data to see them."
-    picture, remarks = _tree(model, train, findings, no_model, on_event)
-    curve, restarts, best_step = history_of(model, record)
+        evaluation = evaluate_split(
+            model, splits[split], train, split=split, bootstrap=bootstrap, seed=seed, on_event=on_event
+        )
+    no_model = "The model is not known: pass --model to see its settings, its label tree and its predictions."
+    no_data = "The data are not known: pass --data to see their sizes."
+    drawing, remarks = _tree(model, train, evaluation, no_model, on_event)
+    curve, restarts, best_step = training_history(model, record)
     parts = {
         "model": model_part(model, record, no_model),
-        "metrics": metrics_part(findings, model.report_.validation if model else None, absent),
-        "frequency": frequency_part(findings, absent),
-        "calibration": calibration_part(findings, absent),
-        "labels": labels_part(findings, absent),
-        "examples": examples_part(findings, absent),
-        "tree": tree_part(picture, remarks),
-        "training": training_part(curve, restarts, best_step, _no_curve(model), len(model.members) if model else 1),
+        "metrics": metrics_part(evaluation, model.report_.validation if model else None, absent),
+        "frequency": frequency_part(evaluation, absent),
+        "calibration": calibration_part(evaluation, absent),
+        "labels": labels_part(evaluation, absent),
+        "examples": examples_part(evaluation, absent),
+        "tree": tree_part(drawing, remarks),
+        "training": training_part(
+            curve, restarts, best_step, _reason_for_no_curve(model), len(model.members) if model else 1
+        ),
         "data": data_part(splits, generated, no_data),
         "time": time_part(record),
     }
     links = (tag("a", words, href=f"#{part}") for part, words in PARTS.items())
     head = tag("header", tag("h1", title), tag("nav", *links, aria_label="parts of this page"))
-    foot = tag("footer", f"Written by labelwise {__version__}. This page needs nothing outside of itself.")
-    body = tag(
-        "body", head, tag("main", *(parts[part] for part in PARTS)), foot, Html(f"<script>{_part('page.js')}</script>")
-    )
+    foot = tag("footer", f"Written by labelwise {__version__}. This page loads nothing from other places.")
+    program = Html(f"<script>{_file_text('page.js')}</script>")
+    body = tag("body", head, tag("main", *(parts[part] for part in PARTS)), foot, program)
     view = tag("meta", name="viewport", content="width=device-width, initial-scale=1")
-    style = Html(f"<style>{_part('page.css')}</style>")
-    # No page may be fetched from anywhere, whatever a label or a text says.
+    style = Html(f"<style>{_file_text('page.css')}</style>")
+    # The browser may load nothing from anywhere, whatever a label or a text holds.
     policy = tag(
         "meta",
         http_equiv="Content-Security-Policy",
@@ -149,35 +152,39 @@ def _page(
     return join(Html("<!doctype html>\n"), tag("html", top, body, lang="en"), Html("\n"))
 
 
-def _part(name: str) -> str:
+def _file_text(name: str) -> str:
     return (files("labelwise.report") / name).read_text(encoding="utf-8")
 
 
-def _absent(model: Model | None, splits: Mapping[str, Dataset] | None, split: str) -> str:
-    """Why nothing can be told of predictions; empty if something can."""
+def _reason_for_no_evaluation(model: Model | None, splits: Mapping[str, Dataset] | None, split: str) -> str:
+    """Why the model cannot be evaluated; an empty string if it can."""
     if model is None:
         return "The model is not known, so nothing was predicted: pass --model."
     if not splits:
-        return "There are no data to test on: pass --data."
+        return "There are no data to evaluate on: pass --data."
     if split not in splits:
-        return f"The data have no split {split}, so nothing was tested; there are: {', '.join(splits)}."
+        return f"The data have no split {split}, so nothing was evaluated; there are: {', '.join(splits)}."
     if not len(splits[split]):
-        return f"The split {split} is empty, so nothing was tested."
+        return f"The split {split} is empty, so nothing was evaluated."
     return ""
 
 
-def _no_curve(model: Model | None) -> str:
+def _reason_for_no_curve(model: Model | None) -> str:
     if model is None:
         return "Nothing was fine-tuned in this run, so there is no curve."
     if all(member.encoder is not None for member in model.members):
-        return "The encoder was used as it was pretrained: nothing was fine-tuned, so there is no curve."
-    return "A linear model is solved, not trained step by step: there is no curve."
+        return "The encoder was not fine-tuned, so there is no curve."
+    return "A linear model is solved, not trained step by step, so there is no curve."
 
 
 def _tree(
-    model: Model | None, train: Dataset | None, findings: Findings | None, no_model: str, on_event: OnEvent | None
-) -> tuple[Picture | None, list[str]]:
-    """The tree with its words, and what has to be said about it."""
+    model: Model | None,
+    train: Dataset | None,
+    evaluation: SplitEvaluation | None,
+    no_model: str,
+    on_event: OnEvent | None,
+) -> tuple[TreeDrawing | None, list[str]]:
+    """The drawing of the label tree, and remarks about it."""
     if model is None:
         return None, [no_model]
     remarks = []
@@ -185,23 +192,23 @@ def _tree(
     if len(model.members) > 1:
         remarks.append(f"The tree of the first of {len(model.members)} models.")
     if len(trees) > 1:
-        remarks.append(f"The first of {len(trees)} trees, which differ by chance.")
+        remarks.append(f"The first of {len(trees)} trees, which differ in their random seeds.")
     if trees[0].depth == 1:
-        remarks.append("There are no clusters: each label has a model of its own over all documents.")
+        remarks.append("There are no clusters: the model of each label is trained on all documents.")
     Y: Csr | None = None
     X: Csr | None = None
     tfidf = first.tfidf_
     if train is None:
-        remarks.append("Words and numbers of documents need the training split: pass --data.")
+        remarks.append("Words of clusters and numbers of documents need the training split: pass --data.")
     else:
         Y = Csr(train.with_labels(model.labels_).Y[:, : len(model.labels_)])
         if tfidf is None or train.texts is None:
-            remarks.append("The model reads features that have no names, so clusters have no words.")
+            remarks.append("The model was trained on features without names, so clusters have no words.")
         else:
             X = tfidf.transform(train.texts, on_event=on_event)
     f1 = None
-    if findings is not None:
-        known = {label.name: label.f1 for label in findings.labels}
-        f1 = np.array([known.get(name, np.nan) for name in model.labels_])
-    picture = draw_tree(trees[0], model.labels_, Y=Y, X=X, tfidf=tfidf if X is not None else None, f1=f1)
-    return picture, remarks + picture.remarks
+    if evaluation is not None:
+        f1_of = {label.name: label.f1 for label in evaluation.labels}
+        f1 = np.array([f1_of.get(name, np.nan) for name in model.labels_])
+    drawing = tree_drawing(trees[0], model.labels_, Y=Y, X=X, tfidf=tfidf if X is not None else None, f1=f1)
+    return drawing, remarks + drawing.remarks

@@ -1,4 +1,4 @@
-"""What a model does on documents that it was not trained on: figures, labels, examples."""
+"""The evaluation of a model on one split, as the page shows it: metrics, labels, examples."""
 
 from __future__ import annotations
 
@@ -18,65 +18,67 @@ from labelwise.types import Floats, Ints, OnEvent
 
 KS = (1, 3, 5)
 BINS = 15
-EXAMPLES = 3
-"""Examples of each kind."""
-SHOWN = 6
-"""Predicted labels of an example."""
-LEAST_SUPPORT = 5
-"""A label is called good or bad if it has so many test documents, where there are such labels."""
+N_EXAMPLES = 3
+"""Number of examples of each kind."""
+N_PREDICTED = 6
+"""Number of predicted labels of an example."""
+MIN_SUPPORT = 5
+"""Labels with fewer test documents are not among the best and worst labels, unless all labels have fewer."""
 
 
 @dataclass(frozen=True)
 class LabelScore:
-    """How one label fared."""
+    """Precision, recall and F1 of one label."""
 
     name: str
-    trained: int | None
-    """Training documents; None where they are not known."""
+    n_train: int | None
+    """Number of training documents; None if it is not known."""
     support: int
-    """Test documents that have it."""
+    """Number of test documents with the label."""
     precision: float
+    """In percent, as recall and F1."""
     recall: float
     f1: float
-    """All in percent."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A document with what was predicted and what is true."""
+    """A document with its predicted and its true labels."""
 
     kind: str
     name: str
     text: str | None
     predicted: list[tuple[str, float, bool]]
-    """Label, probability or score, and whether it is right; best first."""
+    """(label, probability or score, whether it is correct), best first."""
     missed: list[str]
-    """True labels that are not among them."""
+    """True labels that are not among the predicted ones."""
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
-    """Everything that the page tells of a test."""
+class SplitEvaluation:
+    """Everything that the page shows about the predictions for one split."""
 
     split: str
-    evaluation: Evaluation
+    metrics: Evaluation
     calibration: tuple[float, Floats, Floats, Ints] | None
-    """The error in percent; mean probability, share of right ones and size of bins of equal width. None for scores."""
+    """Calibration error in percent; mean probability, share of correct predictions and size of each bin of equal width.
+    None if the model gives scores."""
     cut: int
-    """A label counts as predicted for a document if it is among so many: the mean number of labels of a document."""
+    """A label counts as predicted for a document if it is among this many best labels: the mean number of labels of a
+    document."""
     labels: list[LabelScore]
     """Labels that occur in the truth, best F1 first."""
     n_unseen: int
-    """Of these, how many no training document has; 0 where that is not known."""
+    """Number of these labels that no training document has; 0 if it is not known."""
     examples: list[Example]
 
-    def ranked(self) -> list[LabelScore]:
-        """The labels with enough test documents to be measured, best first."""
-        enough = [label for label in self.labels if label.support >= LEAST_SUPPORT]
+    def ranked_labels(self) -> list[LabelScore]:
+        """The labels with at least `MIN_SUPPORT` test documents, best first; all labels if there are none."""
+        enough = [label for label in self.labels if label.support >= MIN_SUPPORT]
         return enough or self.labels
 
 
-def examine(
+def evaluate_split(
     model: Model,
     truth: Dataset,
     train: Dataset | None,
@@ -85,18 +87,18 @@ def examine(
     bootstrap: int = 1000,
     seed: int = 0,
     on_event: OnEvent | None = None,
-) -> Findings:
-    """Predict a split and judge the predictions.
+) -> SplitEvaluation:
+    """Predict a split and evaluate the predictions.
 
     Parameters
     ----------
     truth, train
         The split that is predicted, and the training split over the same labels if there is one.
     """
-    found = model.predict(model.inputs(truth), CALIBRATED_ON, ids=truth.ids, on_event=on_event)
-    predictions = found.with_labels(truth.labels)
-    with Task(on_event, "figures", total=len(truth)) as task:
-        evaluation = evaluate(
+    predictions = model.predict(model.inputs(truth), CALIBRATED_ON, ids=truth.ids, on_event=on_event)
+    predictions = predictions.with_labels(truth.labels)
+    with Task(on_event, "evaluating", total=len(truth)) as task:
+        metrics = evaluate(
             truth.Y,
             predictions,
             ks=KS,
@@ -112,27 +114,27 @@ def examine(
     marked = mark_predictions(truth.Y, predictions, CALIBRATED_ON)
     cut = max(1, min(CALIBRATED_ON, round(truth.Y.nnz / len(truth))))
     labels = _label_scores(marked, truth, train, cut)
-    return Findings(
+    return SplitEvaluation(
         split=split,
-        evaluation=evaluation,
+        metrics=metrics,
         calibration=calibration,
         cut=cut,
         labels=labels,
-        n_unseen=sum(label.trained == 0 for label in labels),
+        n_unseen=sum(label.n_train == 0 for label in labels),
         examples=_examples(marked, predictions, truth, seed),
     )
 
 
 def _label_scores(marked: MarkedPredictions, truth: Dataset, train: Dataset | None, cut: int) -> list[LabelScore]:
     counts = count_by_label(marked, cut)
-    trained = None if train is None else np.bincount(train.Y.indices, minlength=train.n_labels)
+    n_train = None if train is None else np.bincount(train.Y.indices, minlength=train.n_labels)
     scores = []
     for i in np.flatnonzero(counts.true[: truth.n_labels]).tolist():
         true, predicted, correct = (int(count[i]) for count in (counts.true, counts.predicted, counts.correct))
         scores.append(
             LabelScore(
                 name=truth.labels[i],
-                trained=None if trained is None else int(trained[i]),
+                n_train=None if n_train is None else int(n_train[i]),
                 support=true,
                 precision=100 * correct / predicted if predicted else 0.0,
                 recall=100 * correct / true,
@@ -143,7 +145,7 @@ def _label_scores(marked: MarkedPredictions, truth: Dataset, train: Dataset | No
 
 
 def _examples(marked: MarkedPredictions, predictions: Predictions, truth: Dataset, seed: int) -> list[Example]:
-    """Some documents of each kind, none of them twice."""
+    """Some documents of each kind; no document is taken twice."""
     n_docs = marked.n_docs
     starts, sizes = marked.best_indptr[:-1], np.diff(marked.best_indptr)
     true = np.diff(marked.indptr)
@@ -152,32 +154,32 @@ def _examples(marked: MarkedPredictions, predictions: Predictions, truth: Datase
     top[rows] = marked.scores[starts[rows]]
     hit = np.zeros(n_docs, bool)
     hit[rows] = marked.hits[starts[rows]].astype(bool)
-    seen = marked.ranks < SHOWN
-    owner = np.repeat(np.arange(n_docs), sizes)
-    right = np.bincount(owner[seen], weights=marked.hits[seen], minlength=n_docs)
-    missed = true - right
-    chance = np.random.default_rng(seed).permutation(n_docs)
+    shown = marked.ranks < N_PREDICTED
+    doc_of = np.repeat(np.arange(n_docs), sizes)
+    correct = np.bincount(doc_of[shown], weights=marked.hits[shown], minlength=n_docs)
+    missed = true - correct
+    shuffled = np.random.default_rng(seed).permutation(n_docs)
     orders = {
-        "drawn at random": chance,
-        "sure and wrong": np.array(sorted(rows[~hit[rows]], key=lambda i: (-top[i], i)), dtype=np.int64),
+        "drawn at random": shuffled,
+        "wrong with high confidence": np.array(sorted(rows[~hit[rows]], key=lambda i: (-top[i], i)), dtype=np.int64),
         "most labels missed": np.array(
             sorted(rows[missed[rows] > 0], key=lambda i: (-missed[i] / true[i], -true[i], i)), dtype=np.int64
         ),
-        "everything found": np.array(
+        "all labels found": np.array(
             sorted(rows[missed[rows] == 0], key=lambda i: (-true[i], -top[i], i)), dtype=np.int64
         ),
     }
     used: set[int] = set()
     examples = []
     for kind, order in orders.items():
-        chosen = [int(i) for i in order[: EXAMPLES + len(used)] if int(i) not in used][:EXAMPLES]
+        chosen = [int(i) for i in order[: N_EXAMPLES + len(used)] if int(i) not in used][:N_EXAMPLES]
         used.update(chosen)
         examples += [_example(kind, i, marked, predictions, truth) for i in chosen]
     return examples
 
 
 def _example(kind: str, row: int, marked: MarkedPredictions, predictions: Predictions, truth: Dataset) -> Example:
-    here = slice(marked.best_indptr[row], min(marked.best_indptr[row + 1], marked.best_indptr[row] + SHOWN))
+    here = slice(marked.best_indptr[row], min(marked.best_indptr[row + 1], marked.best_indptr[row] + N_PREDICTED))
     best = marked.best[here].tolist()
     true = marked.truth[marked.indptr[row] : marked.indptr[row + 1]].tolist()
     marks = zip(best, marked.scores[here].tolist(), marked.hits[here].tolist(), strict=True)
