@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from labelwise.predictions import Predictions as Predictions
     from labelwise.predictions import read_predictions as read_predictions
     from labelwise.storage.run_directory import RunDirectory as RunDirectory
+    from labelwise.tuning import train as train
 
 # Where each public name lives.
 _HOMES = {
@@ -130,6 +131,7 @@ _HOMES = {
     "reliability_curve": "labelwise.metrics",
     "remove_labels": "labelwise.incremental",
     "split_validation": "labelwise.data",
+    "train": "labelwise.tuning",
     "update": "labelwise.incremental",
     "write_shop": "labelwise.datasets.shop",
 }

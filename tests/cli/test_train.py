@@ -159,8 +159,7 @@ def test_what_is_refused_before_anything_is_read(labelwise, data, model, tmp_pat
     def never(*_, **__):
         raise AssertionError("the data were read")
 
-    monkeypatch.setattr(module, "load_dataset", never)
-    monkeypatch.setattr(module, "open_source", never)
+    monkeypatch.setattr(module, "load_training_splits", never)
     result = labelwise("train", data, model)
     assert result.code == 2
     assert result.err.endswith("exists already; choose another place, or pass --overwrite\n")

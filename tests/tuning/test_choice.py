@@ -127,5 +127,5 @@ def test_choosing_needs_no_torch():
 
 
 def test_auto_is_no_file():
-    with pytest.raises(UsageError, match=r"auto looks at the data first; use labelwise.tuning.choose"):
+    with pytest.raises(UsageError, match=r"auto looks at the data first; use labelwise.train"):
         load_preset("auto")

@@ -8,7 +8,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 from labelwise.config import EnsembleConfig, LinearTreeConfig, XTransformerConfig
-from labelwise.config.flat import flat_names, with_settings
+from labelwise.config.flat import check_settings, flat_names
 from labelwise.config.settings import Settings, described
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from labelwise.cli.command import Command
 
 _CONFIGS = (LinearTreeConfig, XTransformerConfig, EnsembleConfig)
+_SETTINGS = {name for config in _CONFIGS for name in flat_names(config)}
 
 
 def option(name: str) -> str:
@@ -34,12 +35,11 @@ def check_options(command: Command) -> None:
         if isinstance(given, Settings):
             given.validated(names={part.name: option(part.name) for part in fields(given)})
             continue
-        config = next((config for config in _CONFIGS if field.name in flat_names(config)), None)
-        if config is None or given is None or field.name in command.not_settings:
+        if given is None or field.name not in _SETTINGS or field.name in command.not_settings:
             continue
         values: list[Any] = [part.strip() for part in given.split(",")] if isinstance(given, str) else [given]
         for value in values:
-            with_settings(config(), {field.name: value}, "", option)
+            check_settings(_CONFIGS, {field.name: value}, "", option)
 
 
 def registry() -> ConstructorRegistry:

@@ -18,8 +18,8 @@ from labelwise.cli.train_members import SETTINGS, asked_for, ensemble_of, plan
 from labelwise.config import LabelEmbedding, Negatives, Rule
 from labelwise.config.flat import flat_names
 from labelwise.config.presets import Config, changed
-from labelwise.data import Dataset, Format, ReadOptions, load_dataset
-from labelwise.data.detect import open_source
+from labelwise.data import Dataset, Format, ReadOptions
+from labelwise.data.load import load_training_splits
 from labelwise.engine.allocator import limit_heap_growth
 from labelwise.errors import DataError, LabelwiseError, StorageError, UsageError
 from labelwise.models.registry import KINDS
@@ -226,15 +226,7 @@ class Train(Command):
 
     def _read(self, show: Show) -> tuple[Dataset, Dataset | None]:
         """The training split, and the validation split where there is one."""
-        options = asdict(self.read)
-        splits = open_source(self.data, format=self.format, options=self.read).splits
-        train = load_dataset(self.data, "train", format=self.format, on_event=show.on_event, **options)
-        if self.data.is_file() or "validation" not in splits:
-            return train, None
-        validation = load_dataset(
-            self.data, "validation", format=self.format, labels=train.labels, on_event=show.on_event, **options
-        )
-        return train, validation
+        return load_training_splits(self.data, format=self.format, on_event=show.on_event, **asdict(self.read))
 
 
 def first_process() -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,26 +19,10 @@ from labelwise.errors import DataError
 from labelwise.models.base import Model
 from labelwise.models.registry import new_model
 from labelwise.models.training_data import TrainingData
-from labelwise.models.training_report import HoldoutResult, TrainingReport, Tuning
+from labelwise.models.training_report import HoldoutResult, TrainingClock, Tuning
 
 if TYPE_CHECKING:
     from labelwise.cli.train import Train
-
-
-class _TrainingClock:
-    """Seconds since the command began, and those of the training that counts."""
-
-    def __init__(self) -> None:
-        self.begin = time.perf_counter()
-        self.restart()
-
-    def restart(self) -> None:
-        self.wall, self.cpu = time.perf_counter(), time.process_time()
-
-    def stop(self, report: TrainingReport) -> None:
-        """Note the seconds since `restart`, and the date."""
-        report.seconds, report.cpu_seconds = time.perf_counter() - self.wall, time.process_time() - self.cpu
-        report.trained = datetime.now(UTC).date().isoformat()
 
 
 def fit_model(
@@ -52,7 +35,7 @@ def fit_model(
     show: Show,
 ) -> None:
     """Tune if asked to, train, save, tell. The model itself holds out, chooses and calibrates."""
-    clock, tuning = _TrainingClock(), None
+    clock, tuning = TrainingClock(), None
     if command.tune:
         config, tuning = _tune(command, config, train, validation, out, show)
         clock.restart()
@@ -108,7 +91,7 @@ def _members(model: Model) -> Table:
 def _finish(
     command: Train,
     model: Model,
-    clock: _TrainingClock,
+    clock: TrainingClock,
     train: Dataset,
     out: Console,
     show: Show,

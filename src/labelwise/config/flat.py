@@ -6,7 +6,7 @@ scikit-learn and the options of the command line all read these tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from inspect import Parameter, Signature
 from pathlib import PurePath
@@ -96,6 +96,26 @@ def with_settings(config: Any, values: Mapping[str, Any], where: str, spell: Cal
             config = _with_none(config, other)
     changed = with_changes(with_changes(config, whole, where), nested, where)
     return changed.validated(where, names=names)
+
+
+def check_settings(
+    configs: Sequence[type[Any]], values: Mapping[str, Any], where: str, spell: Callable[[str], str] = str
+) -> None:
+    """Refuse unknown names and wrong values of settings before it is known which of several configurations they change.
+
+    Parameters
+    ----------
+    configs
+        The classes of these configurations.
+    where, spell
+        As for `with_settings`.
+    """
+    for name, value in values.items():
+        config = next((config for config in configs if name in flat_names(config)), None)
+        if config is None:
+            every = list(dict.fromkeys(name for config in configs for name in flat_names(config)))
+            raise UsageError(f"{prefix(where)}{unknown(configs[0], name, every)}")
+        with_settings(config(), {name: value}, where, spell)
 
 
 def _put(nested: dict[str, Any], place: Place, value: Any) -> None:

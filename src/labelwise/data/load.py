@@ -80,6 +80,22 @@ def load_dataset(
     return dataset
 
 
+def load_training_splits(
+    path: Path | str,
+    *,
+    format: Format | None = None,  # noqa: A002
+    on_event: OnEvent | None = None,
+    **options: Any,
+) -> tuple[Dataset, Dataset | None]:
+    """The training split, and the validation split if there is one. Parameters as for `load_dataset`."""
+    splits = open_source(path, format=format, options=ReadOptions.of(options)).splits
+    train = load_dataset(path, "train", format=format, on_event=on_event, **options)
+    if Path(path).is_file() or "validation" not in splits:
+        return train, None
+    labels = train.labels
+    return train, load_dataset(path, "validation", format=format, labels=labels, on_event=on_event, **options)
+
+
 def load_splits(
     path: Path | str,
     *,

@@ -7,8 +7,10 @@ model's folder.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -194,3 +196,20 @@ _ENTRIES: dict[str, Callable[[Any], Any]] = {
     "updates": _each(Update),
 }
 """How each entry of config.json is read."""
+
+
+class TrainingClock:
+    """Seconds since the command began, and those of the training that counts."""
+
+    def __init__(self) -> None:
+        self.begin = time.perf_counter()
+        self.restart()
+
+    def restart(self) -> None:
+        """Count from now on."""
+        self.wall, self.cpu = time.perf_counter(), time.process_time()
+
+    def stop(self, report: TrainingReport) -> None:
+        """Note the seconds since `restart`, and the date."""
+        report.seconds, report.cpu_seconds = time.perf_counter() - self.wall, time.process_time() - self.cpu
+        report.trained = datetime.now(UTC).date().isoformat()

@@ -52,7 +52,7 @@ def load_preset(name: Path | str, **overrides: Any) -> Config:
     elif name in preset_names():
         path = _HERE / f"{name}.toml"
     elif name == AUTO:
-        raise UsageError("the preset auto looks at the data first; use labelwise.tuning.choose(train).config")
+        raise UsageError('the preset auto looks at the data first; use labelwise.train(data, preset="auto")')
     else:
         known = ", ".join(preset_names())
         raise UsageError(f"there is no preset {str(name)!r}; there are: {known}. A file of your own ends in .toml")
@@ -68,8 +68,26 @@ def load_linear_preset(name: Path | str, **overrides: Any) -> LinearTreeConfig:
     """A preset that must be one of `LinearTree`."""
     config = load_preset(name, **overrides)
     if not isinstance(config, LinearTreeConfig):
-        raise UsageError(f"{name} is no preset of LinearTree; use XTransformer(load_preset({str(name)!r}))")
+        raise UsageError(f"{name} is no preset of LinearTree; use XTransformer({str(name)!r})")
     return config
+
+
+def preset_config(preset: Any, settings: Mapping[str, Any]) -> Any:
+    """The configuration that a preset stands for, of any kind of model, with changes on top, checked.
+
+    Parameters
+    ----------
+    preset
+        A preset's name, a TOML file, a configuration, or a list of these: the members of an ensemble.
+    settings
+        As `load_preset` takes them.
+    """
+    config = load_preset(preset) if isinstance(preset, str | Path) else preset
+    if isinstance(config, list | tuple):
+        return model_config(EnsembleConfig, config, settings).validated()
+    if type(config) not in (*_MODELS.values(), EnsembleConfig):
+        raise UsageError(f"{preset!r} is no preset; give its name, a .toml file, or a configuration")
+    return model_config(type(config), config, settings).validated()
 
 
 def model_config(kind: type[T], preset: Any, settings: Mapping[str, Any]) -> T:

@@ -1,0 +1,128 @@
+"""One call from data to a model: read the documents, choose the settings, train, save."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import scipy.sparse as sp
+
+from labelwise.config import LinearTreeConfig, XTransformerConfig
+from labelwise.config.flat import check_settings
+from labelwise.config.presets import AUTO, changed, preset_config
+from labelwise.data import Dataset
+from labelwise.data.frames import plain_documents
+from labelwise.data.load import load_training_splits
+from labelwise.data.targets import targets
+from labelwise.errors import DataError, UsageError
+from labelwise.models.registry import new_model
+from labelwise.models.training_report import TrainingClock
+from labelwise.tuning.choice import choose
+
+if TYPE_CHECKING:
+    from labelwise.config import ModelConfig
+    from labelwise.models.base import Model
+    from labelwise.types import OnEvent
+
+logger = logging.getLogger(__name__)
+
+_CHOOSES = ("encoder", "max_length", "device", "threads")
+"""Settings that `choose` takes into account."""
+
+
+def train(
+    data: Any,
+    labels: Any = None,
+    *,
+    preset: Any = AUTO,
+    out: Path | str | None = None,
+    validation: Dataset | None = None,
+    run_dir: Path | str | None = None,
+    on_event: OnEvent | None = None,
+    **settings: Any,
+) -> Model:
+    """A model trained on documents with labels, as the command ``labelwise train`` trains it.
+
+    Parameters
+    ----------
+    data
+        A folder of splits or a file in any format that labelwise reads; a `Dataset`; a table with the columns text and
+        labels; or, with `labels`, texts or a matrix of features.
+    labels
+        (n_docs,) lists of label names, or a (n_docs, n_labels) matrix of 0 and 1.
+    preset
+        A preset's name, a TOML file, a configuration, or a list of these for an ensemble. ``auto`` looks at the data
+        and the machine and chooses one.
+    out
+        A folder to save the model in; a model that it holds is replaced.
+    validation
+        Documents that choose and calibrate; the split ``validation`` of a folder if not given, and a share of the
+        training documents if there is none.
+    run_dir
+        Keep the results of the stages there, and reuse those of earlier runs.
+    **settings
+        Changes on top of the preset by flat names, such as ``max_length=32``: see `labelwise.config.flat`.
+
+    Returns
+    -------
+    model
+        A fitted `LinearTree`, `XTransformer` or `Ensemble` with calibrated probabilities.
+
+    Examples
+    --------
+    >>> from labelwise import generate_shop, train
+    >>> shop = generate_shop(400, 100)
+    >>> model = train(shop["train"], preset="parabel", n_trees=1)
+    >>> len(model.predict(["a warm winter jacket"], top_k=3)[0])
+    3
+    """
+    if out is not None and Path(out).is_file():
+        raise UsageError(f"{out} is a file; give a folder for the model")
+    config = None
+    if isinstance(preset, str) and preset == AUTO:
+        check_settings((LinearTreeConfig, XTransformerConfig), settings, "train")
+    else:
+        config = preset_config(preset, settings)
+    documents, own_validation = _read(data, labels, on_event)
+    name = preset if isinstance(preset, str | Path) else type(config).__name__
+    if config is None:
+        config, name = _chosen(documents, settings)
+    if documents.texts is None and config.encoders():
+        raise DataError(f"{name} reads texts, and these data have only features; use a linear preset, such as default")
+    clock, model = TrainingClock(), new_model(config)
+    model.fit_dataset(documents, validation or own_validation, run_dir=run_dir, on_event=on_event)
+    if model.role_ == "helper":  # the main process has the model
+        return model  # type: ignore[no-any-return]  # as `new_model` says
+    model.report_.preset = str(name)
+    if isinstance(data, str | Path):
+        model.report_.data = Path(data).resolve().name
+    clock.stop(model.report_)
+    if out is not None:
+        model.save(out)
+    return model  # type: ignore[no-any-return]  # as above
+
+
+def _read(data: Any, labels: Any, on_event: OnEvent | None) -> tuple[Dataset, Dataset | None]:
+    """The training documents, and the validation documents where a folder has some."""
+    if isinstance(data, str | Path) and labels is None:
+        return load_training_splits(data, on_event=on_event)
+    if labels is None:
+        return data if isinstance(data, Dataset) else Dataset.from_frame(data, on_event=on_event), None
+    if isinstance(data, str | Path | Dataset):
+        raise UsageError("labels are given twice: a Dataset or a file has its own; leave labels out, or give texts")
+    documents, (Y, names) = plain_documents(data), targets(labels, None)
+    features = sp.issparse(documents)
+    return Dataset(
+        Y=Y, labels=names, texts=None if features else list(documents), features=documents if features else None
+    ), None
+
+
+def _chosen(documents: Dataset, settings: Mapping[str, Any]) -> tuple[ModelConfig, str]:
+    """The settings that the preset auto chooses, with changes on top, and their name."""
+    given = {name: settings[name] for name in _CHOOSES if settings.get(name) is not None}
+    choice = choose(documents, **given)
+    for line in (f"auto chose {choice.preset}", *choice.reasons):
+        logger.info(line)
+    return changed(choice.config, settings, f"auto chose {choice.preset}"), f"auto: {choice.preset}"
