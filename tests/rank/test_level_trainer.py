@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from labelwise.config import RankerConfig
+from labelwise.engine.threads import MemoryBudget
 from labelwise.errors import DataError, UsageError
 from labelwise.rank import level_trainer as linear
 from labelwise.rank.features import Features
@@ -165,7 +166,9 @@ def test_threads_and_memory_change_nothing(loss):
     config = RankerConfig(loss=loss)
     alone = LevelTrainer(Features.of(X), Y, parents, config, threads=1).fit(M)
     assert_same_bytes(alone, LevelTrainer(Features.of(X), Y, parents, config, threads=4).fit(M))
-    assert_same_bytes(alone, LevelTrainer(Features.of(X), Y, parents, config, threads=3, budget=1).fit(M))
+    trainer = LevelTrainer(Features.of(X), Y, parents, config, threads=3)
+    trainer.budget = MemoryBudget(1)  # one piece at a time
+    assert_same_bytes(alone, trainer.fit(M))
     other = LevelTrainer(Features.of(X), Y, parents, config, seed=1, threads=1).fit(M)
     assert other.entry_value.tobytes() != alone.entry_value.tobytes()
 

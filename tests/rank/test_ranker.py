@@ -8,7 +8,16 @@ import scipy.sparse as sp
 
 from labelwise.config import RankerConfig
 from labelwise.errors import StorageError, UsageError
-from labelwise.rank.ranker import SCORE_TRANSFORMS, SHARES, Inputs, Ranker, choose_ranker
+from labelwise.rank.ranker import (
+    SCORE_TRANSFORMS,
+    SHARES,
+    Candidates,
+    HeldOutInputs,
+    Inputs,
+    Ranker,
+    RankerData,
+    choose_ranker,
+)
 
 CONFIG = RankerConfig(threshold=0.0, half_precision=False, negatives="tfn+man")
 CLUSTERS = np.array([0, 1, 2, 0, 1, 2, 0, 1], np.int32)
@@ -64,10 +73,9 @@ def factor(scores, score_transform):
 
 @pytest.mark.parametrize(("score_transform", "matcher_weight"), [*SCORE_TRANSFORMS, ("l1-hinge", 1.0)])
 def test_scores_are_those_worked_by_hand(data, score_transform, matcher_weight):
-    inputs, Y, M = data
-    ranker = Ranker.fit(
-        inputs, Y, M, CLUSTERS, CONFIG, dense_weight=2.0, score_transform=score_transform, matcher_weight=matcher_weight
-    )
+    inputs, Y, _M = data
+    ranker = Ranker.fit(RankerData(inputs, Y, CLUSTERS), CONFIG, dense_weight=2.0)
+    ranker = ranker.with_transform(score_transform, matcher_weight)
     h, g = label_scores(ranker, inputs), inputs.found.toarray()[:, CLUSTERS]
     expected = (
         h
@@ -92,11 +100,9 @@ def test_scores_are_those_worked_by_hand(data, score_transform, matcher_weight):
 
 @pytest.mark.parametrize("kind", ["both", "tfidf", "neural"])
 def test_fit_top_save_load_with_any_features(data, tmp_path, kind):
-    inputs, Y, M = data
+    inputs, Y, _M = data
     inputs = Inputs(None if kind == "neural" else inputs.X, None if kind == "tfidf" else inputs.E, inputs.found)
-    ranker = Ranker.fit(
-        inputs, Y, M, CLUSTERS, CONFIG, dense_weight=0.5, score_transform="l2-hinge", matcher_weight=0.3
-    )
+    ranker = Ranker.fit(RankerData(inputs, Y, CLUSTERS), CONFIG, dense_weight=0.5).with_transform("l2-hinge", 0.3)
     found = ranker.top(inputs, 3)
     right = Y.toarray()[np.repeat(np.arange(120), 3), found.indices].mean()
     assert right > 0.45  # a quarter by lot
@@ -121,8 +127,9 @@ def _without(folder, name):
 
 
 def test_threads_do_not_matter(data):
-    inputs, Y, M = data
-    found = [Ranker.fit(inputs, Y, M, CLUSTERS, CONFIG, threads=threads).top(inputs, 5) for threads in (1, 4)]
+    inputs, Y, _M = data
+    training = RankerData(inputs, Y, CLUSTERS)
+    found = [Ranker.fit(training, CONFIG, threads=threads).top(inputs, 5) for threads in (1, 4)]
     np.testing.assert_array_equal(found[0].toarray(), found[1].toarray())
 
 
@@ -131,19 +138,19 @@ def test_the_matchers_negatives_teach(data, negatives):
     """Documents that only the matcher sends to a cluster are its labels' negatives if they are asked for."""
     inputs, Y, M = data
     config = RankerConfig(threshold=0.0, half_precision=False, negatives=negatives)
-    ranker = Ranker.fit(inputs, Y, M, CLUSTERS, config)
+    ranker = Ranker.fit(RankerData(inputs, Y, CLUSTERS), config)
     other = Inputs(inputs.X, inputs.E, M)  # the matcher finds the true clusters and nothing else
-    same = np.allclose(Ranker.fit(other, Y, M, CLUSTERS, config).level.dense, ranker.level.dense, atol=1e-6)
+    same = np.allclose(Ranker.fit(RankerData(other, Y, CLUSTERS), config).level.dense, ranker.level.dense, atol=1e-6)
     assert same == (negatives == "tfn")
 
 
 def test_labels_of_the_network_join_models_of_tfidf(data, tmp_path):
-    inputs, Y, M = data
+    inputs, Y, _M = data
     rng = np.random.default_rng(3)
     weight, bias = rng.normal(size=(N_LABELS, 6)).astype(np.float32), rng.normal(size=N_LABELS).astype(np.float32)
     plain = Inputs(inputs.X, None, inputs.found)
     config = RankerConfig(threshold=0.0, half_precision=False, negatives="tfn+man", bias=2.0)
-    ranker = Ranker.fit(plain, Y, M, CLUSTERS, config, score_transform="ranker-only", threads=1)
+    ranker = Ranker.fit(RankerData(plain, Y, CLUSTERS), config, threads=1).with_transform("ranker-only", 1.0)
     expected = 0.7 * label_scores(ranker, plain) + 0.3 * (inputs.E @ weight.T + bias)
     joined = ranker.with_labels(weight, bias, 0.3)
     np.testing.assert_allclose(label_scores(joined, inputs), expected, atol=1e-5)
@@ -160,28 +167,21 @@ def test_labels_of_the_network_join_models_of_tfidf(data, tmp_path):
 
 @pytest.mark.parametrize("network_knows", [True, False])
 def test_the_better_share_of_the_networks_labels_is_chosen(data, network_knows):
-    inputs, Y, M = data
+    inputs, Y, _M = data
     rng = np.random.default_rng(4)
     weight, bias = np.zeros((N_LABELS, N_LABELS), np.float32), np.zeros(N_LABELS, np.float32)
     np.fill_diagonal(weight, 1.0)
     hints = Y.toarray() - 0.5 if network_knows else rng.normal(size=Y.shape)
     noise = sp.csr_array(unit(rng.random(inputs.X.shape)))
     seen = Inputs(noise if network_knows else inputs.X, unit(hints), inputs.found)
-    judged, final, trials = choose_ranker(
-        (seen, Y, M),
-        (seen, Y),
-        CLUSTERS,
-        CONFIG,
-        weights=[0.5, 1.0, 2.0],
-        score_transforms=[("ranker-only", 1.0), ("l3-hinge", 1.0)],
-        labels=(weight, bias),
-        threads=1,
-    )
-    best = max(trials, key=lambda trial: np.mean(trial["precisions"]))
+    candidates = Candidates(score_transforms=[("ranker-only", 1.0), ("l3-hinge", 1.0)])
+    training, held_out = RankerData(seen, Y, CLUSTERS), HeldOutInputs(seen, Y)
+    choice = choose_ranker(training, held_out, CONFIG, candidates, label_head=(weight, bias), threads=1)
+    best = max(choice.trials, key=lambda trial: np.mean(trial["precisions"]))
     assert (best["label_weight"] > 0.3) == network_knows
-    assert len(trials) == 2 + len(SHARES) - 1, "there is one ranker, and the share is chosen after the combination"
-    assert judged.level.dense.shape[1] == N_LABELS + 1
-    np.testing.assert_array_equal(judged.top(seen, 3).toarray(), final.top(seen, 3).toarray())
+    assert len(choice.trials) == 2 + len(SHARES) - 1, "one ranker is trained, and the share is chosen last"
+    assert choice.evaluated.level.dense.shape[1] == N_LABELS + 1
+    np.testing.assert_array_equal(choice.evaluated.top(seen, 3).toarray(), choice.final.top(seen, 3).toarray())
 
 
 def planted_choice(*, matcher_knows):
@@ -193,81 +193,73 @@ def planted_choice(*, matcher_knows):
     label = 2 * topic + side
     Y = sp.csr_array((np.ones(n, np.float32), label, np.arange(n + 1)), shape=(n, 8))
     clusters = np.tile(np.array([0, 1], np.int32), 4)
-    M = sp.csr_array(np.eye(2, dtype=np.float32)[side])
     said = side if matcher_knows else 1 - side
     found = sp.csr_array((2 * np.eye(2)[said] - 1).astype(np.float32))
     X = sp.csr_array(unit(rng.random((n, 12)) + 0.01))  # says nothing
-    return Inputs(X, E, found), Y, M, clusters
+    return RankerData(Inputs(X, E, found), Y, clusters)
+
+
+def split(data, n=100):
+    """Training documents, and held-out documents that are not among them."""
+    learn, rest = np.arange(n), np.arange(n, data.Y.shape[0])
+    held_out = HeldOutInputs(data.inputs.take(rest), data.Y[rest])
+    return RankerData(data.inputs.take(learn), data.Y[learn], data.clusters), held_out
 
 
 @pytest.mark.parametrize("matcher_knows", [True, False])
 def test_the_better_combination_is_chosen(matcher_knows):
-    inputs, Y, M, clusters = planted_choice(matcher_knows=matcher_knows)
-    learn, judge = np.arange(100), np.arange(100, 160)
     score_transforms = [("ranker-only", 1.0), ("l3-hinge", 1.0)]
-    ranker, final, trials = choose_ranker(
-        (inputs.take(learn), Y[learn], M[learn]),
-        (inputs.take(judge), Y[judge]),
-        clusters,
-        CONFIG,
-        weights=[1.0],
-        score_transforms=score_transforms if matcher_knows else score_transforms[::-1],
-    )
+    score_transforms = score_transforms if matcher_knows else score_transforms[::-1]
+    candidates = Candidates(dense_weights=[1.0], score_transforms=score_transforms)
+    choice = choose_ranker(*split(planted_choice(matcher_knows=matcher_knows)), CONFIG, candidates)
+    ranker, final = choice.evaluated, choice.final
     assert ranker.score_transform == ("l3-hinge" if matcher_knows else "ranker-only")
-    assert [trial["score_transform"] for trial in trials] == [
-        name for name, _ in (score_transforms if matcher_knows else score_transforms[::-1])
-    ]
-    means = {trial["score_transform"]: np.mean(trial["precisions"]) for trial in trials}
+    assert [trial["score_transform"] for trial in choice.trials] == [name for name, _ in score_transforms]
+    means = {trial["score_transform"]: np.mean(trial["precisions"]) for trial in choice.trials}
     assert means[ranker.score_transform] == max(means.values()) > min(means.values())
     np.testing.assert_array_equal(final.level.dense, ranker.level.dense)  # nothing comes later: the same ranker
     assert final.score_transform == ranker.score_transform
 
 
 def test_the_better_weight_of_the_embedding_is_chosen():
-    inputs, Y, M, clusters = planted_choice(matcher_knows=True)
-    learn, judge = np.arange(100), np.arange(100, 160)
+    training, held_out = split(planted_choice(matcher_knows=True))
     for weights, expected in (((1e-3, 2.0), 2.0), ((2.0, 1e-3), 2.0)):
         events = []
-        ranker, final, trials = choose_ranker(
-            (inputs.take(learn), Y[learn], M[learn]),
-            (inputs.take(judge), Y[judge]),
-            clusters,
-            CONFIG,
-            weights=weights,
-            score_transforms=[("l3-hinge", 1.0), ("l3-hinge", 0.3)],
-            on_event=lambda *event, events=events: events.append(event),
-        )
-        assert ranker.dense_weight == final.dense_weight == expected
-        assert len(trials) == 4
+        candidates = Candidates(dense_weights=weights, score_transforms=[("l3-hinge", 1.0), ("l3-hinge", 0.3)])
+        keep = lambda *event, events=events: events.append(event)  # noqa: E731
+        choice = choose_ranker(training, held_out, CONFIG, candidates, on_event=keep)
+        assert choice.evaluated.dense_weight == choice.final.dense_weight == expected
+        assert len(choice.trials) == 4
         last = [values for name, values in events if values.get("task") == "choosing the ranker"][-1]
         assert (last["done"], last["total"], last["finished"]) == (2, 2, True)
-        found = ranker.top(inputs.take(judge), 1)
-        assert Y[judge].toarray()[np.arange(60), found.indices].mean() > 0.85  # an eighth by lot
+        found = choice.evaluated.top(held_out.inputs, 1)
+        assert held_out.Y.toarray()[np.arange(60), found.indices].mean() > 0.85  # an eighth by lot
 
 
 def test_where_there_is_one_kind_of_features_no_weight_is_chosen(data):
-    inputs, Y, M = data
+    inputs, Y, _M = data
     alone = Inputs(inputs.X, None, inputs.found)
-    ranker, final, trials = choose_ranker(
-        (alone, Y, M), (alone, Y), CLUSTERS, CONFIG, weights=(0.5, 1.0, 2.0), score_transforms=SCORE_TRANSFORMS[:2]
-    )
-    assert ranker.dense_weight == final.dense_weight == 1
-    assert len(trials) == 2
+    candidates = Candidates(score_transforms=SCORE_TRANSFORMS[:2])
+    choice = choose_ranker(RankerData(alone, Y, CLUSTERS), HeldOutInputs(alone, Y), CONFIG, candidates)
+    assert choice.evaluated.dense_weight == choice.final.dense_weight == 1
+    assert len(choice.trials) == 2
 
 
 @pytest.mark.parametrize("negatives", ["tfn", "man", "tfn+man"])
 def test_held_out_documents_are_learnt_from_in_the_end(data, negatives):
-    """The judged ranker is one without them, the final ranker one of all documents, both as if trained alone."""
+    """The evaluated ranker is one without them, the final ranker one of all documents, both as if trained alone."""
     inputs, Y, M = data
     settings = {"threshold": 0.0, "half_precision": False, "tolerance": 1e-4, "max_sweeps": 3000}
     config = RankerConfig(**settings, matcher_sweeps=3000, negatives=negatives)
     held = np.array([3, 40, 41, 77, 118])
     rest = np.setdiff1d(np.arange(len(M.indptr) - 1), held)
-    options = {"weights": [2.0], "score_transforms": SCORE_TRANSFORMS[1:3], "later": held}
-    judged, final, _ = choose_ranker((inputs, Y, M), (inputs.take(held), Y[held]), CLUSTERS, config, **options)
-    about = {"dense_weight": 2.0, "score_transform": judged.score_transform, "matcher_weight": judged.matcher_weight}
-    for found, rows in ((judged, rest), (final, np.arange(len(held) + len(rest)))):
-        alone = Ranker.fit(inputs.take(rows), Y[rows], M[rows], CLUSTERS, config, **about)
+    candidates = Candidates(dense_weights=[2.0], score_transforms=SCORE_TRANSFORMS[1:3])
+    held_out = HeldOutInputs(inputs.take(held), Y[held], held)
+    choice = choose_ranker(RankerData(inputs, Y, CLUSTERS), held_out, config, candidates)
+    for found, rows in ((choice.evaluated, rest), (choice.final, np.arange(len(held) + len(rest)))):
+        alone = Ranker.fit(RankerData(inputs.take(rows), Y[rows], CLUSTERS), config, dense_weight=2.0)
+        alone = alone.with_transform(choice.final.score_transform, choice.final.matcher_weight)
         np.testing.assert_allclose(label_scores(found, inputs), label_scores(alone, inputs), atol=2e-3)
         assert (found.score_transform, found.matcher_weight) == (alone.score_transform, alone.matcher_weight)
-    assert np.abs(label_scores(judged, inputs) - label_scores(final, inputs)).max() > 0.05
+    difference = label_scores(choice.evaluated, inputs) - label_scores(choice.final, inputs)
+    assert np.abs(difference).max() > 0.05

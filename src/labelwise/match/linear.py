@@ -21,7 +21,7 @@ from labelwise.events import Task
 from labelwise.rank.features import Features
 from labelwise.rank.search import BeamSearch
 from labelwise.rank.sparse_weights import LevelWeights
-from labelwise.rank.tree import train_level
+from labelwise.rank.tree import LevelData, train_level
 from labelwise.types import Csr, Floats, OnEvent
 
 # Scores that are made at once, in all clusters together.
@@ -51,17 +51,9 @@ class LinearMatcher:
         on_event: OnEvent | None = None,
     ) -> LinearMatcher:
         """Solve all clusters against all documents."""
-        level = train_level(
-            Features.of(X, E, bias=config.bias),
-            M,
-            sp.csr_array(np.ones((X.shape[0], 1), np.float32)),
-            np.zeros(M.shape[1], np.int32),
-            config,
-            seed=seed,
-            threads=threads,
-            name=name,
-            on_event=on_event,
-        )
+        root = sp.csr_array(np.ones((X.shape[0], 1), np.float32))
+        data = LevelData(Features.of(X, E, bias=config.bias), M, root, np.zeros(M.shape[1], np.int32))
+        level = train_level(data, config, seed=seed, threads=threads, name=name, on_event=on_event)
         return cls(level, X.shape[1], 0 if E is None else E.shape[1], config.bias)
 
     def sparse_part(self) -> LinearMatcher:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from labelwise import storage
 from labelwise.config import ScoreTransform, XTransformerConfig
+from labelwise.config.score_transform import DEFAULT_TRANSFORM
 from labelwise.index import Tree
 from labelwise.match.heads import LabelHead
 from labelwise.match.recall import recall_at
@@ -15,7 +16,17 @@ from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.models.training_data import TrainingData
 from labelwise.models.training_report import TrainingReport, Tuning
 from labelwise.rank.negatives import teacher_forcing
-from labelwise.rank.ranker import SCORE_TRANSFORMS, SHARES, WEIGHTS, Inputs, Ranker, choose_ranker
+from labelwise.rank.ranker import (
+    SCORE_TRANSFORMS,
+    SHARES,
+    WEIGHTS,
+    Candidates,
+    HeldOutInputs,
+    Inputs,
+    Ranker,
+    RankerData,
+    choose_ranker,
+)
 from labelwise.types import Csr, Floats, OnEvent
 
 KIND = "fitted ranker"
@@ -70,57 +81,52 @@ def fit_ranker(
     depth : labels of each held-out document whose scores are kept
     """
     Y, holdout = data.Y, data.holdout
-    M = teacher_forcing(Y, tree.clusters, tree.n_clusters)
+    documents = RankerData(training, Y, tree.clusters)
     options: dict[str, Any] = {"seed": config.seed, "threads": config.threads, "on_event": on_event}
     head = None if label_head is None or config.features != "both" else (label_head.weight, label_head.bias)
     weight = config.dense_weight if head is None else config.label_weight
     fixed = None not in (weight, config.score_transform, config.matcher_weight)
     rows = None if holdout is None else holdout.rows
     if held_out is None or holdout is None or (rows is not None and fixed and not config.holdout.calibrate):
-        ranker, chosen = _fit_as_configured(training, head, Y, M, tree, config, options)
+        ranker, chosen = _fit_as_configured(documents, head, config, options)
         return FittedRanker(ranker, TrainingReport(chosen=chosen), None)
     known = Csr(holdout.Y[:, : Y.shape[1]])
     # All is chosen by documents that the evaluated ranker has not seen; the final ranker learns from them too.
-    evaluated, final, trials = choose_ranker(
-        (training, Y, M),
-        (held_out, known),
-        tree.clusters,
-        config.ranker,
-        weights=WEIGHTS if config.dense_weight is None else [config.dense_weight],
+    candidates = Candidates(
+        dense_weights=WEIGHTS if config.dense_weight is None else [config.dense_weight],
         score_transforms=_transforms_left(config),
-        labels=head,
-        shares=SHARES if config.label_weight is None else [config.label_weight],
-        later=rows,
-        **options,
+        label_weights=SHARES if config.label_weight is None else [config.label_weight],
     )
-    best = max(trials, key=lambda trial: sum(trial["precisions"]))
+    evaluation = HeldOutInputs(held_out, known, rows)
+    choice = choose_ranker(documents, evaluation, config.ranker, candidates, label_head=head, **options)
+    best = max(choice.trials, key=lambda trial: sum(trial["precisions"]))
     clusters = teacher_forcing(known, tree.clusters, tree.n_clusters)
     report = TrainingReport(
         recall=recall_at(held_out.found, clusters, [top for top in RECALL_AT if top <= config.beam]),
         chosen={name: value for name, value in best.items() if name != "precisions"},
-        trials=trials,
-        tuning=Tuning(trials=len(trials), metric="the mean of P@1, P@3 and P@5"),
+        trials=choice.trials,
+        tuning=Tuning(trials=len(choice.trials), metric="the mean of P@1, P@3 and P@5"),
     )
-    return FittedRanker(final, report, evaluated.top(held_out, max(depth, CALIBRATED_ON), threads=config.threads))
+    scores = choice.evaluated.top(held_out, max(depth, CALIBRATED_ON), threads=config.threads)
+    return FittedRanker(choice.final, report, scores)
 
 
 def _fit_as_configured(
-    training: Inputs,
+    documents: RankerData,
     head: tuple[Floats, Floats] | None,
-    Y: Csr,
-    M: Csr,
-    tree: Tree,
     config: XTransformerConfig,
     options: dict[str, Any],
 ) -> tuple[Ranker, dict[str, Any]]:
     """The ranker where there is nothing to choose by, and what its settings are."""
     settings: dict[str, Any] = {
         "dense_weight": config.dense_weight or 1.0,
-        "score_transform": config.score_transform or "l3-hinge",
+        "score_transform": config.score_transform or DEFAULT_TRANSFORM,
         "matcher_weight": 1.0 if config.matcher_weight is None else config.matcher_weight,
     }
-    inputs = training if head is None else replace(training, E=None)
-    ranker = Ranker.fit(inputs, Y, M, tree.clusters, config.ranker, **settings, **options)
+    if head is not None:
+        documents = replace(documents, inputs=replace(documents.inputs, E=None))
+    ranker = Ranker.fit(documents, config.ranker, dense_weight=settings["dense_weight"], **options)
+    ranker = ranker.with_transform(settings["score_transform"], settings["matcher_weight"])
     if head is None:
         return ranker, settings
     settings["label_weight"] = SHARES[0] if config.label_weight is None else config.label_weight

@@ -53,7 +53,6 @@ class LevelTrainer:
         *,
         seed: int = 0,
         threads: int | None = None,
-        budget: int | None = None,
         document_costs: Floats | None = None,
         start: LevelWeights | None = None,
     ) -> None:
@@ -63,8 +62,6 @@ class LevelTrainer:
         ----------
         Y : (n_docs, n_children) which children, labels or nodes, a document has
         parents : (n_children,) the parent of each child
-        budget : bytes that pieces of work in progress may take together; as much as the sparse features do, or what
-            keeps all threads at work, if not given
         document_costs : (n_docs,) factors of the cost, 1 for all if not given
         start : weights of the same children in the same order to go on from: models then stay near these instead of
             zero, as far as the documents let them, and those that agree with all documents stay as they are
@@ -76,11 +73,10 @@ class LevelTrainer:
                 raise DataError("document costs must be numbers above 0; leave out documents that should not count")
         self.features, self.Y, self.parents, self.config = features, Y, parents, config.validated("ranker")
         self.seed, self.threads = seed, threads
-        if budget is None:
-            # Pieces with the matcher's negatives hold a third of all documents each: half of the cores would wait.
-            enough = LEAST_BUDGET * max(1, 2 * (threads or available_cores()) - 3)
-            budget = max(enough, features.indices.nbytes + features.data.nbytes)
-        self.budget = MemoryBudget(budget)
+        # Pieces with the matcher's negatives hold a third of all documents each: half of the cores would wait.
+        enough = LEAST_BUDGET * max(1, 2 * (threads or available_cores()) - 3)
+        self.budget = MemoryBudget(max(enough, features.indices.nbytes + features.data.nbytes))
+        """Bytes of the pieces in progress: as much as the sparse features, or what keeps all threads at work."""
         self.n_parents = int(parents.max(initial=-1)) + 1
         order = np.argsort(parents, kind="stable")
         self.child_indptr = np.concatenate(([0], np.cumsum(np.bincount(parents, minlength=self.n_parents)))).astype(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,15 +13,17 @@ import numpy.typing as npt
 
 from labelwise import storage
 from labelwise.config import RankerConfig, RankerFeatures, ScoreTransform
+from labelwise.config.score_transform import DEFAULT_TRANSFORM
 from labelwise.errors import StorageError, UsageError
 from labelwise.events import Task
 from labelwise.features.normalize import unit_rows
 from labelwise.metrics import precision_at_k
 from labelwise.rank.features import Features
+from labelwise.rank.negatives import teacher_forcing
 from labelwise.rank.quantized import unpack
 from labelwise.rank.search import BeamSearch, Shortlist
 from labelwise.rank.sparse_weights import LevelWeights
-from labelwise.rank.tree import train_level, train_level_twice
+from labelwise.rank.tree import LevelData, train_level, train_level_twice
 from labelwise.types import Csr, Floats, Ints, OnEvent
 
 KIND = "ranker"
@@ -72,6 +75,38 @@ class Inputs:
         return Features.of(X, None if self.E is None else self.E * np.float32(dense_weight), bias=bias)
 
 
+@dataclass(frozen=True, eq=False)
+class RankerData:
+    """The documents that a ranker is trained on."""
+
+    inputs: Inputs
+    Y: Csr
+    """(n_docs, n_labels)"""
+    clusters: npt.NDArray[np.int32]
+    """(n_labels,) the cluster of each label."""
+
+    @cached_property
+    def teacher(self) -> Csr:
+        """(n_docs, n_clusters) the clusters of each document's labels."""
+        return teacher_forcing(self.Y, self.clusters, self.inputs.found.shape[1])
+
+    def level_data(self, dense_weight: float, bias: float) -> LevelData:
+        """The documents as the models of one level read them."""
+        features = self.inputs.features(dense_weight, bias)
+        return LevelData(features, self.Y, self.teacher, self.clusters, self.inputs.found)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutInputs:
+    """Held-out documents that settings of the ranker are chosen on."""
+
+    inputs: Inputs
+    Y: Csr
+    """(n_docs, n_labels)"""
+    rows: Ints | None = None
+    """The rows of these documents among the training documents; None if they are not among them."""
+
+
 class Ranker:
     """h(x, l) of the paper, and its combination with g."""
 
@@ -92,61 +127,56 @@ class Ranker:
     @classmethod
     def fit(
         cls,
-        inputs: Inputs,
-        Y: Csr,
-        M: Csr,
-        clusters: npt.NDArray[np.int32],
+        training: RankerData,
         config: RankerConfig,
         *,
         dense_weight: float = 1.0,
-        score_transform: ScoreTransform = "l3-hinge",
-        matcher_weight: float = 1.0,
         seed: int = 0,
         threads: int | None = None,
         on_event: OnEvent | None = None,
     ) -> Self:
-        """Train the models of all labels, with the negatives that the configuration asks for.
+        """Train the models of all labels, with the negatives of the configuration.
 
-        Parameters
-        ----------
-        Y : (n_docs, n_labels)
-        M : (n_docs, n_clusters) the clusters of those, for the teacher-forcing negatives
-        clusters : (n_labels,) the cluster of each label
+        The ranker combines scores by the default transform; `with_transform` gives one that combines them otherwise.
         """
-        features = inputs.features(dense_weight, config.bias)
-        options: dict[str, Any] = {"found": inputs.found, "seed": seed, "threads": threads, "on_event": on_event}
-        level = train_level(features, Y, M, clusters, config, **options)
-        about: dict[str, Any] = {"n_features": features.n_features, "dense_weight": dense_weight, "bias": config.bias}
-        return cls(level, score_transform=score_transform, matcher_weight=matcher_weight, **about)
+        data = training.level_data(dense_weight, config.bias)
+        level = train_level(data, config, seed=seed, threads=threads, on_event=on_event)
+        return cls._of_level(level, data, dense_weight, config)
 
     @classmethod
     def fit_twice(
         cls,
-        inputs: Inputs,
-        Y: Csr,
-        M: Csr,
-        clusters: npt.NDArray[np.int32],
+        training: RankerData,
         config: RankerConfig,
         *,
-        later: Ints,
+        held_out: Ints,
         dense_weight: float = 1.0,
         seed: int = 0,
         threads: int | None = None,
         on_event: OnEvent | None = None,
     ) -> tuple[Self, Self]:
-        """A ranker of all documents but some, and one that has gone on with these, at little more than one's cost.
+        """A ranker without the held-out documents, and one of all documents, at little more than the cost of one.
 
         Parameters
         ----------
-        later : rows of the documents that the first has not seen
+        held_out : rows of the documents that only the second ranker has seen
         """
-        features = inputs.features(dense_weight, config.bias)
-        options: dict[str, Any] = {"found": inputs.found, "seed": seed, "threads": threads, "on_event": on_event}
-        marked = np.zeros(Y.shape[0], np.bool_)
-        marked[later] = True
-        before, after = train_level_twice(features, Y, M, clusters, config, marked, **options)
-        about: dict[str, Any] = {"n_features": features.n_features, "dense_weight": dense_weight, "bias": config.bias}
-        return cls(before, score_transform="l3-hinge", **about), cls(after, score_transform="l3-hinge", **about)
+        data = training.level_data(dense_weight, config.bias)
+        marked = np.zeros(data.Y.shape[0], np.bool_)
+        marked[held_out] = True
+        levels = train_level_twice(data, config, marked, seed=seed, threads=threads, on_event=on_event)
+        before, after = (cls._of_level(level, data, dense_weight, config) for level in levels)
+        return before, after
+
+    @classmethod
+    def _of_level(cls, level: LevelWeights, data: LevelData, dense_weight: float, config: RankerConfig) -> Self:
+        return cls(
+            level,
+            n_features=data.features.n_features,
+            dense_weight=dense_weight,
+            score_transform=DEFAULT_TRANSFORM,
+            bias=config.bias,
+        )
 
     def with_transform(self, score_transform: ScoreTransform, matcher_weight: float) -> Ranker:
         """The same models, their scores combined otherwise with the clusters'."""
@@ -207,74 +237,110 @@ class Ranker:
             raise StorageError(f"{path} holds no ranker ({err}); copy or make it again") from err
 
 
+@dataclass(frozen=True)
+class Candidates:
+    """The settings of a ranker that held-out documents choose from."""
+
+    dense_weights: Sequence[float] = WEIGHTS
+    """Lengths of the embedding beside tf-idf's 1."""
+    score_transforms: Sequence[tuple[ScoreTransform, float]] = SCORE_TRANSFORMS
+    """Score transforms, each with a weight of the matcher's part."""
+    label_weights: Sequence[float] = SHARES
+    """Shares of the label head in the score of a label. The first is used while the score transform is chosen."""
+
+
+@dataclass(frozen=True, eq=False)
+class RankerChoice:
+    """What held-out documents have chosen."""
+
+    evaluated: Ranker
+    """The best ranker, trained without the held-out documents."""
+    final: Ranker
+    """The ranker to use, with the same settings: it has seen the held-out documents, if they are training documents."""
+    trials: list[dict[str, Any]]
+    """All settings that were tried, each with P@1, P@3 and P@5 on the held-out documents."""
+
+
 def choose_ranker(
-    train: tuple[Inputs, Csr, Csr],
-    held_out: tuple[Inputs, Csr],
-    clusters: npt.NDArray[np.int32],
+    training: RankerData,
+    held_out: HeldOutInputs,
     config: RankerConfig,
+    candidates: Candidates,
     *,
-    weights: Sequence[float],
-    score_transforms: Sequence[tuple[ScoreTransform, float]],
-    labels: tuple[Floats, Floats] | None = None,
-    shares: Sequence[float] = SHARES,
-    later: Ints | None = None,
+    label_head: tuple[Floats, Floats] | None = None,
     seed: int = 0,
     threads: int | None = None,
     on_event: OnEvent | None = None,
-) -> tuple[Ranker, Ranker, list[dict[str, Any]]]:
-    """The best of several weights of the embedding and of several combinations, by the mean of P@1, P@3 and P@5.
-
-    Gives the ranker that was judged, the one to use, and what was tried, with these three figures.
+) -> RankerChoice:
+    """Train rankers with several weights of the embedding, and choose the settings with the best mean of P@1, P@3, P@5.
 
     Parameters
     ----------
-    train : inputs, labels and clusters (see `Ranker.fit`) of the documents to train on
-    held_out : inputs and labels of those to judge by
-    labels : weights and biases of labels on the embeddings, which the ranker is then not trained on (`with_labels`)
-    shares : of these in a label's score; the combination is chosen with the first of them, then the share
-    later : rows of the documents to train on that are held out: the ranker that is judged has not seen them, the one
-        to use has. Without them both are the same.
+    label_head : weights and biases of a label head on the embeddings. The ranker is then trained on tf-idf alone, and
+        the label head is added to it (`Ranker.with_labels`).
     """
-    inputs, Y, M = train
-    if labels is not None:
-        inputs = replace(inputs, E=None)
-    best: tuple[float, dict[str, Any], Ranker, Ranker] | None = None
-    trials: list[dict[str, Any]] = []
-
-    def joined(ranker: Ranker, setting: dict[str, Any]) -> Ranker:
-        if labels is not None:
-            ranker = ranker.with_labels(*labels, setting["label_weight"])
-        return ranker.with_transform(setting["score_transform"], setting["matcher_weight"])
-
-    def judge(judged: Ranker, final: Ranker, setting: dict[str, Any]) -> None:
-        nonlocal best
-        ranker = joined(judged, setting)
-        found = ranker.top(held_out[0], 5, threads=threads)
-        precisions = [precision_at_k(held_out[1], found, k=k) for k in (1, 3, 5)]
-        trials.append({**setting, "precisions": precisions})
-        if best is None or np.mean(precisions) > best[0]:
-            best = float(np.mean(precisions)), setting, ranker, final
-
-    if inputs.E is None or inputs.X is None:  # nothing to weigh against
-        weights = [1.0]
+    if label_head is not None:
+        training = replace(training, inputs=replace(training.inputs, E=None))
+    one_kind = training.inputs.E is None or training.inputs.X is None
+    weights = [1.0] if one_kind else candidates.dense_weights
+    search = _Search(held_out, candidates, label_head, threads)
     with Task(on_event, "choosing the ranker", total=len(weights), unit="trials") as task:
         for weight in weights:
             options: dict[str, Any] = {"dense_weight": weight, "seed": seed, "threads": threads, "on_event": on_event}
-            if later is None:
-                judged = final = Ranker.fit(inputs, Y, M, clusters, config, **options)
+            if held_out.rows is None:
+                evaluated = final = Ranker.fit(training, config, **options)
             else:
-                judged, final = Ranker.fit_twice(inputs, Y, M, clusters, config, later=later, **options)
-            setting: dict[str, Any] = {"dense_weight": weight}
-            if labels is not None:
-                setting["label_weight"] = shares[0]
-            for score_transform, matcher_weight in score_transforms:
-                judge(judged, final, {**setting, "score_transform": score_transform, "matcher_weight": matcher_weight})
-            if labels is not None:
-                assert best is not None
-                chosen = best[1]
-                for share in shares[1:]:
-                    judge(judged, final, {**chosen, "label_weight": share})
+                evaluated, final = Ranker.fit_twice(training, config, held_out=held_out.rows, **options)
+            search.add(evaluated, final)
             task.advance()
-    assert best is not None
-    _, setting, ranker, final = best
-    return ranker, joined(final, setting), trials
+    return search.choice()
+
+
+class _Search:
+    """Evaluates rankers with all candidate settings, and remembers the best."""
+
+    def __init__(
+        self,
+        held_out: HeldOutInputs,
+        candidates: Candidates,
+        label_head: tuple[Floats, Floats] | None,
+        threads: int | None,
+    ) -> None:
+        self.held_out, self.candidates, self.label_head, self.threads = held_out, candidates, label_head, threads
+        self.trials: list[dict[str, Any]] = []
+        self.best_precision = -1.0
+        self.best: tuple[dict[str, Any], Ranker, Ranker] | None = None
+        """Settings, the ranker that was evaluated with them, and the final one before it gets them."""
+
+    def add(self, evaluated: Ranker, final: Ranker) -> None:
+        """Try the settings that need no other training: score transforms, then the share of the label head."""
+        settings: dict[str, Any] = {"dense_weight": evaluated.dense_weight}
+        if self.label_head is not None:
+            settings["label_weight"] = self.candidates.label_weights[0]
+        for score_transform, matcher_weight in self.candidates.score_transforms:
+            combination = {"score_transform": score_transform, "matcher_weight": matcher_weight}
+            self._try(evaluated, final, settings | combination)
+        if self.label_head is not None:
+            assert self.best is not None
+            chosen = self.best[0]
+            for share in self.candidates.label_weights[1:]:
+                self._try(evaluated, final, {**chosen, "label_weight": share})
+
+    def _try(self, evaluated: Ranker, final: Ranker, settings: dict[str, Any]) -> None:
+        ranker = self._with_settings(evaluated, settings)
+        found = ranker.top(self.held_out.inputs, 5, threads=self.threads)
+        precisions = [precision_at_k(self.held_out.Y, found, k=k) for k in (1, 3, 5)]
+        self.trials.append({**settings, "precisions": precisions})
+        if np.mean(precisions) > self.best_precision:
+            self.best_precision, self.best = float(np.mean(precisions)), (settings, ranker, final)
+
+    def _with_settings(self, ranker: Ranker, settings: dict[str, Any]) -> Ranker:
+        if self.label_head is not None:
+            ranker = ranker.with_labels(*self.label_head, settings["label_weight"])
+        return ranker.with_transform(settings["score_transform"], settings["matcher_weight"])
+
+    def choice(self) -> RankerChoice:
+        """The best settings of all trials."""
+        assert self.best is not None
+        settings, evaluated, final = self.best
+        return RankerChoice(evaluated, self._with_settings(final, settings), self.trials)

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise import storage
-from labelwise.config import LinearTreeConfig, RankerConfig
+from labelwise.config import LinearTreeConfig, Negatives, RankerConfig
+from labelwise.config.score_transform import DEFAULT_TRANSFORM
 from labelwise.engine.allocator import release_free_memory
 from labelwise.errors import StorageError
 from labelwise.index.label_embedding import embed_labels
@@ -155,20 +156,19 @@ def _train_levels(
         stage = config.ranker if last else config.matcher
         found = None
         if level > 0 and stage.negatives != "tfn":  # by the models that have not seen the held-out documents
-            search = BeamSearch(trained[0], n_features=features.n_features, score_transform="l3-hinge")
+            search = BeamSearch(trained[0], n_features=features.n_features, score_transform=DEFAULT_TRANSFORM)
             found = search.top(features, beam=config.beam, top_k=config.beam, threads=config.threads, on_event=on_event)
-        given = (features, nodes[level + 1], nodes[level], tree.parents[level], stage)
+        data = LevelData(features, nodes[level + 1], nodes[level], tree.parents[level], found)
         options: dict[str, Any] = {
-            "found": found,
             "seed": seed + level,
             "threads": config.threads,
             "name": "training the labels" if last else f"training level {level + 1} of {tree.depth}",
             "on_event": on_event,
         }
         if held_out is None:
-            trained[0].append(train_level(*given, **options))
+            trained[0].append(train_level(data, stage, **options))
         else:
-            for levels, weights in zip(trained, train_level_twice(*given, held_out, **options), strict=True):
+            for levels, weights in zip(trained, train_level_twice(data, stage, held_out, **options), strict=True):
                 levels.append(weights)
     return [TrainedTree(tree, tuple(levels)) for levels in trained]
 
@@ -192,63 +192,58 @@ def _sparse(features: Features) -> Csr:
     return Csr(parts, shape=(features.n_docs, features.n_features))
 
 
+@dataclass(frozen=True, eq=False)
+class LevelData:
+    """The documents that the models of one level are trained on."""
+
+    features: Features
+    Y: Csr
+    """(n_docs, n_children) the children, labels or nodes, that each document has."""
+    teacher: Csr
+    """(n_docs, n_parents) the parents of these children, from `teacher_forcing`."""
+    parents: npt.NDArray[np.int32]
+    """(n_children,) the parent of each child."""
+    found: Csr | None = None
+    """(n_docs, n_parents) the parents that the matcher finds; every entry counts, whatever its score."""
+
+    def negatives(self, kind: Negatives) -> tuple[Csr, Csr | None]:
+        """The documents of each parent that are solved first, and those that join them."""
+        if self.found is None or kind == "tfn":
+            return self.teacher, None
+        matcher = matcher_aware(self.found)
+        # With "man", documents of a true cluster count only if the matcher sends them there.
+        return Csr(self.teacher.multiply(matcher)) if kind == "man" else self.teacher, matcher
+
+
 def train_level(
-    features: Features,
-    Y: Csr,
-    teacher: Csr,
-    parents: npt.NDArray[np.int32],
+    data: LevelData,
     config: RankerConfig,
     *,
-    found: Csr | None = None,
     seed: int = 0,
     threads: int | None = None,
     name: str = "training the labels",
     on_event: OnEvent | None = None,
 ) -> LevelWeights:
-    """Train the models of one level with the negatives that the configuration asks for.
-
-    Parameters
-    ----------
-    Y : (n_docs, n_children) which children, labels or nodes, a document has
-    teacher : (n_docs, n_parents) the parents of those, as `teacher_forcing` gives them
-    parents : (n_children,) the parent of each child
-    found : (n_docs, n_parents) the parents that the matcher finds; all of its entries count
-    """
-    trainer = LevelTrainer(features, Y, parents, config, seed=seed, threads=threads)
-    return trainer.fit(*_negatives(teacher, found, config), name=name, on_event=on_event)
+    """Train the models of one level with the negatives of the configuration."""
+    trainer = LevelTrainer(data.features, data.Y, data.parents, config, seed=seed, threads=threads)
+    return trainer.fit(*data.negatives(config.negatives), name=name, on_event=on_event)
 
 
 def train_level_twice(
-    features: Features,
-    Y: Csr,
-    teacher: Csr,
-    parents: npt.NDArray[np.int32],
+    data: LevelData,
     config: RankerConfig,
-    later: npt.NDArray[np.bool_],
+    held_out: npt.NDArray[np.bool_],
     *,
-    found: Csr | None = None,
     seed: int = 0,
     threads: int | None = None,
     name: str = "training the labels",
     on_event: OnEvent | None = None,
 ) -> tuple[LevelWeights, LevelWeights]:
-    """Train the models of the labels without the documents that are marked, then with them; else as `train_level`.
+    """Train the models of one level without the held-out documents, then with them.
 
     Parameters
     ----------
-    later : (n_docs,)
+    held_out : (n_docs,) the documents that only the second models have seen
     """
-    trainer = LevelTrainer(features, Y, parents, config, seed=seed, threads=threads)
-    documents = _negatives(teacher, found, config)
-    return trainer.fit_twice(*documents, later, name=name, on_event=on_event)
-
-
-def _negatives(teacher: Csr, found: Csr | None, config: RankerConfig) -> tuple[Csr, Csr | None]:
-    """The documents of each parent that are solved first, and those that join them."""
-    if found is None or config.negatives == "tfn":
-        return teacher, None
-    matcher = matcher_aware(found)
-    if config.negatives == "man":
-        # Documents of a true cluster that the matcher would not send there are left out.
-        teacher = Csr(teacher.multiply(matcher))
-    return teacher, matcher
+    trainer = LevelTrainer(data.features, data.Y, data.parents, config, seed=seed, threads=threads)
+    return trainer.fit_twice(*data.negatives(config.negatives), held_out, name=name, on_event=on_event)
