@@ -99,7 +99,7 @@ def test_a_dry_run_tells_the_members(labelwise, shop, options, tmp_path):
         "member 2: gte-small, text-emb, with the same fine-tuned encoder",
         "member 3: mpnet, pifa-tfidf",
     ]
-    assert "rough figures" in lines[5]
+    assert "rough estimates" in lines[5]
     own = labelwise("train", shop, tmp_path / "model", *options, "--dry-run", "--own-encoders")
     assert "the same fine-tuned encoder" not in own.out
     assert not (tmp_path / "model").exists()

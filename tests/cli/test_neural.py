@@ -152,7 +152,7 @@ def test_without_torch_it_says_what_to_install(labelwise, data, tmp_path, monkey
 def test_a_dry_run_only_tells(labelwise, shop, tmp_path, preset):
     result = labelwise("train", shop, tmp_path / "model", "--preset", preset, "--dry-run", "--quiet")
     assert result.code == 0
-    assert "rough figures" in result.out
+    assert "rough estimates" in result.out
     assert preset in result.out
     assert not (tmp_path / "model").exists()
 
@@ -163,7 +163,7 @@ def test_auto(labelwise, shop, shop_features, encoder, tmp_path, monkeypatch):
     assert result.code == 0
     assert result.err.startswith("auto: hybrid\nno GPU to fine-tune on, but 4 cores embed the texts in about 1 s\n")
     assert "500 labels in 8 clusters" in result.err
-    assert "rough figures" in result.err
+    assert "rough estimates" in result.err
     assert "| preset | auto: hybrid |" in (tmp_path / "a" / "README.md").read_text(encoding="utf-8")
     assert load_model(tmp_path / "a").config.encoder.max_length == 32
     result = labelwise("train", shop_features, tmp_path / "b", "--preset", "auto", "--no-calibrate")

@@ -24,9 +24,9 @@ def test_long_texts_have_an_opening(words, want):
     long = sizes(2_000, 300, 6 * words)
     choice = choose(long, machine=replace(LAPTOP, neural=False))
     assert choice.config.tfidf.opening == want
-    said = [reason for reason in choice.reasons if "count again" in reason]
-    told = f"the first {want} words of a text count again: half have more than {words} (estimated)"
-    assert said == ([told] if want else [])
+    reasons = [reason for reason in choice.reasons if "opening" in reason]
+    expected = f"an opening of {want} words: half of the texts have more than {words} words (estimated)"
+    assert reasons == ([expected] if want else [])
     plain = load_preset("default")
     assert (choice.estimate.memory > estimate(plain, long, LAPTOP).memory) == (want > 0)
 
@@ -49,7 +49,7 @@ def test_a_gpu_means_fine_tuning():
     lines = choice.lines(SERVER)
     assert lines[0] == "auto: x-transformer"
     assert "there is a GPU to fine-tune on: H200, 139.0 GB free" in lines
-    assert "rough figures" in lines[-1]
+    assert "rough estimates" in lines[-1]
     assert len(lines) <= 7
 
 
@@ -59,7 +59,7 @@ def test_many_documents_mean_fewer_epochs_and_no_linear_term_where_it_does_not_f
     choice = choose(MANY, machine=SERVER)
     assert (choice.config.index.n_clusters, choice.config.matcher.batch_size) == (16_384, 256)
     assert not choice.config.matcher.linear_term
-    assert "no linear term beside the network: its scores would take 65.5 GB" in choice.reasons
+    assert "no linear term: its scores would take 65.5 GB" in choice.reasons
 
 
 def test_a_small_gpu_means_small_batches(tiny):
@@ -71,7 +71,7 @@ def test_a_small_gpu_means_small_batches(tiny):
     assert choose(SHOP, machine=too_small).preset == "hybrid"
 
 
-def test_a_cpu_means_a_frozen_encoder_where_that_is_bearable():
+def test_a_cpu_means_a_frozen_encoder_if_it_is_fast_enough():
     choice = choose(SHOP, machine=LAPTOP, threads=2)
     assert choice.preset == "hybrid"
     assert not choice.config.fine_tune
@@ -91,7 +91,7 @@ def test_long_texts_are_cut_shorter_to_save_time_but_not_too_short():
     assert choose(SHOP, machine=LAPTOP, max_length=64).config.encoder.max_length == 64
 
 
-def test_lengths_hold_most_texts():
+def test_max_length_holds_most_texts():
     for characters, want in ((20, 32), (200, 64), (480, 128), (900, 256), (2_000, 512), (90_000, 512)):
         assert choose(sizes(100, 50, characters), machine=SERVER).config.encoder.max_length == want
 
@@ -102,7 +102,7 @@ def test_an_encoder_of_ones_own(tiny):
     with pytest.raises(UsageError, match=r"holds no config\.json"):
         choose(SHOP, machine=SERVER, encoder=str(write_model.__code__.co_filename).rpartition("/")[0])
     unknown = choose(SHOP, machine=SERVER, encoder="some/large-model")
-    assert "the encoder is not on this machine yet; it is taken to be of BERT-base's size" in unknown.reasons
+    assert "the encoder is not on this machine yet; the estimate assumes the size of BERT-base" in unknown.reasons
     assert unknown.estimate.seconds > choose(SHOP, machine=SERVER).estimate.seconds
 
 
@@ -126,6 +126,6 @@ def test_choosing_needs_no_torch():
     assert auto.__name__ in sys.modules
 
 
-def test_auto_is_no_file():
+def test_auto_is_not_a_preset_file():
     with pytest.raises(UsageError, match=r"auto looks at the data first; use labelwise.train"):
         load_preset("auto")

@@ -1,4 +1,4 @@
-"""Rough figures: they grow with the work, and say where memory may not suffice."""
+"""Rough estimates: they grow with the work, and warn where memory may not suffice."""
 
 from labelwise.config import LinearTreeConfig
 from labelwise.config.presets import load_preset
@@ -21,13 +21,13 @@ def test_estimates_grow_with_the_work():
     assert estimate(hybrid, LAWS, SERVER).gpu_memory == 0
 
 
-def test_too_little_memory_is_told():
+def test_a_warning_about_too_little_memory():
     poor = Machine(cores=1, memory=GB // 10, gpu="T4", gpu_memory=GB // 10)
     lines = Estimate(seconds=7200.0, memory=2 * GB, gpu_memory=3 * GB).lines(poor)
-    assert lines[0].startswith("about 2.0 h and 2.0 GB of memory, 3.0 GB on the GPU: rough figures")
+    assert lines[0].startswith("about 2.0 h and 2.0 GB of memory, 3.0 GB on the GPU: rough estimates")
     assert lines[1:] == [
-        "only 0.1 GB of memory are free: it may not suffice",
-        "only 0.1 GB are free on the GPU: it may not suffice",
+        "only 0.1 GB of memory are free, which may not suffice",
+        "only 0.1 GB are free on the GPU, which may not suffice",
     ]
     assert Estimate(seconds=0.1, memory=0).lines(poor)[0].startswith("about 1 s and")
     assert "about 10 min" in Estimate(seconds=600, memory=0).lines(poor)[0]

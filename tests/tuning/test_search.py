@@ -1,4 +1,4 @@
-"""Tuning: what is tried, what is chosen and why."""
+"""TuningResult: what is tried, what is chosen and why."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from labelwise import Dataset, generate_shop, split_validation
 from labelwise.config import LinearTreeConfig
 from labelwise.config.presets import load_preset
 from labelwise.errors import DataError
-from labelwise.tuning.search import METRIC, MIN_GAIN, Trial, Tuning, show_setting, stepped, tune
+from labelwise.tuning.search import METRIC, MIN_GAIN, Trial, TuningResult, show_setting, stepped, tune
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def made(scores):
     base = LinearTreeConfig()
     trials = [("", base), ("cost", stepped(base, "cost", 0.5)), ("cost", stepped(base, "cost", 2))]
     trials.append(("cost", stepped(base, "cost", 4)))
-    return Tuning(
+    return TuningResult(
         trials=[
             Trial(setting=setting, config=config, scores={METRIC: score, "P@1": 1, "P@5": 2}, seconds=0.5)
             for (setting, config), score in zip(trials, scores, strict=True)
@@ -76,10 +76,10 @@ def made(scores):
 def test_explanations():
     assert made([50, 49, 51, 50.5]).explain() == ["cost 2 instead of 1: nDCG@5 51.00 rather than 50.00"]
     assert made([50, 49, 51, 52]).explain() == [
-        "cost 4 instead of 1: nDCG@5 52.00 rather than 50.00; it lies at an end of what was tried"
+        "cost 4 instead of 1: nDCG@5 52.00 rather than 50.00; it is the smallest or the largest value tried"
     ]
     assert made([50, 49, 50.02, 50.01]).explain() == [
-        "cost stays 1: the best other, 2, gives nDCG@5 50.02 for 50.00, not 0.05 more"
+        "cost stays 1: the best other value, 2, gives nDCG@5 50.02 against 50.00, a gain below 0.05"
     ]
 
 

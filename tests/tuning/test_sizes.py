@@ -14,12 +14,12 @@ def test_sizes_are_counted_and_lengths_estimated():
     found = Sizes.of(train)
     assert (found.n_docs, found.n_labels, found.n_pairs) == (450, 100, train.Y.nnz)
     assert found.characters == pytest.approx(sum(map(len, train.texts)))
-    assert found.held(512) == 1 > found.held(10)
+    assert found.share_within(512) == 1 > found.share_within(10)
     assert found.tokens(8) == 8 * 450
     assert 15 < found.tokens(512) / 450 < 40
     features = Sizes.of(replace(train, texts=None, features=train.Y))
     assert (features.lengths, features.characters, features.n_values) == ((), 0, train.Y.nnz)
-    assert (features.tokens(64), features.held(64)) == (0, 1)
+    assert (features.tokens(64), features.share_within(64)) == (0, 1)
     assert Sizes.of(train.take([])).n_docs == 0
 
 

@@ -1,8 +1,9 @@
-"""Settings that fit the data and the machine, and what training will roughly take.
+"""Settings that fit the data and the machine, and rough estimates of time and memory.
 
-`choose` looks at the documents and the machine and picks X-Transformer, the hybrid or the linear default, with reasons;
-`estimate` says for any settings how long and how large. Both are arithmetic on a few rough rates, not measurements: the
-truth may well lie a factor of two or three away. `train` chooses, trains and saves in one call.
+`choose` looks at the documents and the machine and chooses X-Transformer, the hybrid or the linear default, with
+reasons. `estimate` gives the time and the memory of a training with any settings. Both compute with a few rough rates
+and measure nothing, so an estimate can be wrong by a factor of two or three.
+`train` chooses, trains and saves in one call.
 """
 
 from labelwise.tuning.choice import Choice, choose

@@ -22,20 +22,21 @@ from labelwise.tuning.estimate import (
 from labelwise.tuning.sizes import EncoderSize, Machine, Sizes
 
 LENGTHS = (32, 64, 128, 256, 512)
-"""Most tokens of a text that are considered; the least is taken that holds most texts whole."""
-MOST = 0.9
-BEARABLE_SECONDS = 600.0
-"""How long a CPU may take to embed the texts."""
-SHORTEST_CUT = 128
-"""Texts are cut shorter to save time, but not shorter than this."""
-LEAST_GPU_MEMORY = 4 * 10**9
-LONG_TEXT, LONGEST_OPENING = 30, 80
-"""Words from which on a text has an opening that is worth counting again, a third of it; and the most of it."""
+"""Values of `max_length` to choose from: the smallest one is taken that holds most texts completely."""
+MOST_TEXTS = 0.9
+"""Share of the texts that counts as most of them."""
+MAX_EMBED_SECONDS = 600.0
+"""Longest acceptable time to embed the texts on a CPU."""
+MIN_CUT = 128
+"""To save time `max_length` is made smaller, but not smaller than this."""
+MIN_GPU_MEMORY = 4 * 10**9
+LONG_TEXT, MAX_OPENING = 30, 80
+"""Texts of at least `LONG_TEXT` words get an opening of a third of their words, at most `MAX_OPENING` words."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Settings, and why they were chosen."""
+    """A preset with settings, and the reasons for them."""
 
     preset: str
     config: Config
@@ -43,7 +44,7 @@ class Choice:
     estimate: Estimate
 
     def lines(self, machine: Machine) -> list[str]:
-        """A few lines for people."""
+        """Preset, reasons and estimate as lines of text."""
         return [f"auto: {self.preset}", *self.reasons, *self.estimate.lines(machine)]
 
 
@@ -56,14 +57,14 @@ def choose(
     device: str | None = None,
     threads: int | None = None,
 ) -> Choice:
-    """Pick a preset and its settings for these documents on this machine.
+    """Choose a preset and its settings for these documents and this machine.
 
     Parameters
     ----------
     machine
-        What there is to compute with; found by looking if not given.
+        The machine; detected if not given.
     encoder, max_length
-        As in `EncoderConfig`; the length that holds most texts if not given.
+        As in `EncoderConfig`. If no length is given, the smallest one is chosen that holds most texts completely.
 
     Examples
     --------
@@ -72,48 +73,48 @@ def choose(
     """
     sizes = train if isinstance(train, Sizes) else Sizes.of(train)
     machine = machine or Machine.here(device, threads=threads)
-    size, why_not = _encoder(sizes, machine, encoder)
+    size, reason = _encoder_size(sizes, machine, encoder)
     if size is None:
-        return _linear(sizes, machine, why_not, threads)
-    length = max_length or _length(sizes, size)
-    shape: dict[str, Any] = {
+        return _linear(sizes, machine, reason, threads)
+    length = max_length or _max_length(sizes, size)
+    common: dict[str, Any] = {
         "encoder": {"name": encoder, "max_length": length},
         "tfidf": {"opening": opening(sizes)},
         "threads": threads,
     }
-    if machine.gpu is not None and machine.gpu_memory >= LEAST_GPU_MEMORY:
-        return _transformer(sizes, machine, size, shape, device)
+    if machine.gpu is not None and machine.gpu_memory >= MIN_GPU_MEMORY:
+        return _transformer(sizes, machine, size, common, device)
     seconds = embed_seconds(sizes, size, length, machine)
-    shorter = [] if max_length else [step for step in reversed(LENGTHS) if SHORTEST_CUT <= step < length]
+    shorter = [] if max_length else [step for step in reversed(LENGTHS) if MIN_CUT <= step < length]
     for step in shorter:
-        if seconds <= BEARABLE_SECONDS:
+        if seconds <= MAX_EMBED_SECONDS:
             break
         length, seconds = step, embed_seconds(sizes, size, step, machine)
-    if seconds > BEARABLE_SECONDS:
-        why = f"no GPU, and embedding {sizes.n_docs:,} texts on {cores(machine)} would take about {in_time(seconds)}"
-        return _linear(sizes, machine, why, threads)
-    cut = ", cut shorter to save time" if length < shape["encoder"]["max_length"] else ""
-    shape["encoder"]["max_length"] = length
+    if seconds > MAX_EMBED_SECONDS:
+        reason = f"no GPU, and embedding {sizes.n_docs:,} texts on {cores(machine)} would take about {in_time(seconds)}"
+        return _linear(sizes, machine, reason, threads)
+    cut = ", cut shorter to save time" if length < common["encoder"]["max_length"] else ""
+    common["encoder"]["max_length"] = length
     n_clusters = clusters(sizes.n_labels)
-    config = load_preset("hybrid", **shape, index={"n_clusters": n_clusters}, matcher={"device": device})
+    config = load_preset("hybrid", **common, index={"n_clusters": n_clusters}, matcher={"device": device})
     reasons = [
         f"no GPU to fine-tune on, but {cores(machine)} embed the texts in about {in_time(seconds)}",
-        _says_length(sizes, length) + cut,
-        _says_clusters(sizes, n_clusters),
-        *_says_opening(sizes),
+        _length_reason(sizes, length) + cut,
+        _clusters_reason(sizes, n_clusters),
+        *_opening_reasons(sizes),
     ]
     return Choice(preset="hybrid", config=config, reasons=reasons, estimate=estimate(config, sizes, machine))
 
 
 def opening(sizes: Sizes) -> int:
-    """First words of a text that count again: a third of a usual one, in fives; none of short texts."""
+    """Number of words of the opening: a third of the median text, rounded down to fives; 0 for short texts."""
     if sizes.words < LONG_TEXT:
         return 0
-    return min(LONGEST_OPENING, int(sizes.words / 3) // 5 * 5)
+    return min(MAX_OPENING, int(sizes.words / 3) // 5 * 5)
 
 
-def _encoder(sizes: Sizes, machine: Machine, name: str) -> tuple[EncoderSize | None, str]:
-    """The encoder, or why there is none."""
+def _encoder_size(sizes: Sizes, machine: Machine, name: str) -> tuple[EncoderSize | None, str]:
+    """The size of the encoder; None, and the reason, if no encoder can be used."""
     if not sizes.lengths:
         return None, "the data have features and no texts"
     if not machine.neural:
@@ -121,30 +122,30 @@ def _encoder(sizes: Sizes, machine: Machine, name: str) -> tuple[EncoderSize | N
     try:
         return EncoderSize.of(name), ""
     except LabelwiseError as error:
-        if name != "minilm":  # asked for by name: it must be there
+        if name != "minilm":  # the user named this encoder
             raise
         return None, str(error)
 
 
-def _linear(sizes: Sizes, machine: Machine, why: str, threads: int | None) -> Choice:
+def _linear(sizes: Sizes, machine: Machine, reason: str, threads: int | None) -> Choice:
     config = load_preset("default", tfidf={"opening": opening(sizes)}, threads=threads)
-    reasons = [why, *_says_opening(sizes)]
+    reasons = [reason, *_opening_reasons(sizes)]
     return Choice(preset="default", config=config, reasons=reasons, estimate=estimate(config, sizes, machine))
 
 
 def _transformer(
-    sizes: Sizes, machine: Machine, size: EncoderSize, shape: dict[str, Any], device: str | None
+    sizes: Sizes, machine: Machine, size: EncoderSize, common: dict[str, Any], device: str | None
 ) -> Choice:
-    n_clusters, length = clusters(sizes.n_labels), shape["encoder"]["max_length"]
+    n_clusters, length = clusters(sizes.n_labels), common["encoder"]["max_length"]
     epochs = _epochs(sizes.n_docs)
-    # The linear term keeps a score of every document and cluster, here and on the GPU.
-    term = 2.0 * sizes.n_docs * n_clusters
-    linear_term = term < 0.4 * min(machine.gpu_memory, machine.memory)
+    # The linear term stores a score for every document and cluster, in main memory and on the GPU.
+    term_bytes = 2.0 * sizes.n_docs * n_clusters
+    linear_term = term_bytes < 0.4 * min(machine.gpu_memory, machine.memory)
     batch_size = 128 if sizes.n_docs < 500_000 else 256
 
     def config_of(batch_size: int) -> XTransformerConfig:
         matcher = {"batch_size": batch_size, "epochs": epochs, "linear_term": linear_term, "device": device}
-        settings = {**shape, "index": {"n_clusters": n_clusters}, "matcher": matcher}
+        settings = {**common, "index": {"n_clusters": n_clusters}, "matcher": matcher}
         return model_config(XTransformerConfig, "x-transformer", settings)
 
     while (
@@ -155,44 +156,45 @@ def _transformer(
     config = config_of(batch_size)
     reasons = [
         f"there is a GPU to fine-tune on: {machine.gpu}, {in_bytes(machine.gpu_memory)} free",
-        _says_length(sizes, length),
-        _says_clusters(sizes, n_clusters),
-        *_says_opening(sizes),
-        f"{epochs:g} epochs for {sizes.n_docs:,} documents, {batch_size} in a batch",
+        _length_reason(sizes, length),
+        _clusters_reason(sizes, n_clusters),
+        *_opening_reasons(sizes),
+        f"{epochs:g} epochs for {sizes.n_docs:,} documents, batches of {batch_size}",
     ]
     if not linear_term:
-        reasons.append(f"no linear term beside the network: its scores would take {in_bytes(term)}")
+        reasons.append(f"no linear term: its scores would take {in_bytes(term_bytes)}")
     if not size.known:
-        reasons.append("the encoder is not on this machine yet; it is taken to be of BERT-base's size")
+        reasons.append("the encoder is not on this machine yet; the estimate assumes the size of BERT-base")
     return Choice(preset="x-transformer", config=config, reasons=reasons, estimate=estimate(config, sizes, machine))
 
 
-def _length(sizes: Sizes, size: EncoderSize) -> int:
+def _max_length(sizes: Sizes, size: EncoderSize) -> int:
     allowed = [length for length in LENGTHS if length <= size.max_length] or [size.max_length]
-    return next((length for length in allowed if sizes.held(length) >= MOST), allowed[-1])
+    return next((length for length in allowed if sizes.share_within(length) >= MOST_TEXTS), allowed[-1])
 
 
 def _epochs(n_docs: int) -> float:
-    """Fewer for more documents: what counts is the number of steps."""
-    for most, epochs in ((5_000, 15.0), (100_000, 8.0), (1_000_000, 4.0)):
-        if n_docs <= most:
+    """Epochs of fine-tuning: fewer for more documents, since the number of steps matters."""
+    for limit, epochs in ((5_000, 15.0), (100_000, 8.0), (1_000_000, 4.0)):
+        if n_docs <= limit:
             return epochs
     return 2.0
 
 
-# ---------------------------------------------------------------------- words
+# ---------------------------------------------------------------------- sentences
 
 
-def _says_length(sizes: Sizes, length: int) -> str:
-    return f"{length} tokens of a text: {100 * sizes.held(length):.0f} % of the texts are read whole (estimated)"
+def _length_reason(sizes: Sizes, length: int) -> str:
+    share = 100 * sizes.share_within(length)
+    return f"{length} tokens of a text: {share:.0f} % of the texts are read completely (estimated)"
 
 
-def _says_opening(sizes: Sizes) -> list[str]:
+def _opening_reasons(sizes: Sizes) -> list[str]:
     words = opening(sizes)
     if not words:
         return []
-    return [f"the first {words} words of a text count again: half have more than {sizes.words:.0f} (estimated)"]
+    return [f"an opening of {words} words: half of the texts have more than {sizes.words:.0f} words (estimated)"]
 
 
-def _says_clusters(sizes: Sizes, n_clusters: int) -> str:
-    return f"{sizes.n_labels:,} labels in {n_clusters:,} clusters, as the paper has it"
+def _clusters_reason(sizes: Sizes, n_clusters: int) -> str:
+    return f"{sizes.n_labels:,} labels in {n_clusters:,} clusters, as in the paper"

@@ -1,4 +1,4 @@
-"""A small, honest search for settings: one after the other, by nDCG@5 on validation documents, every trial shown."""
+"""A small search for settings: one after the other, by nDCG@5 on validation documents. Every trial is shown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 METRIC = "nDCG@5"
 MIN_GAIN = 0.05
-"""A setting is changed only for at least so many points more: less is noise, and the preset had its reasons."""
+"""Smallest gain in points for which a setting is changed: a smaller one is noise."""
 
 OPENING = "opening"
 STEPS: dict[str, tuple[float, ...]] = {
@@ -33,51 +33,51 @@ STEPS: dict[str, tuple[float, ...]] = {
     "max_leaf": (0.5, 2),
     "threshold": (0.5, 2),
 }
-"""What each setting is multiplied by, in the order in which the settings are tried; of the opening, its words."""
+"""Factors of each setting, in the order in which settings are tried; for the opening, its numbers of words."""
 SAMPLE = 2000
 LONGER = 1.5
-"""An opening is tried where half of the texts have so many times as many words: else it would be the whole text."""
+"""An opening is tried if the median text has at least `LONGER` times its words; otherwise it would be most of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One training and what it gave."""
+    """One training with its metrics."""
 
     setting: str
-    """The setting that was tried; "" for the settings as they came."""
+    """The setting that was changed; "" for the first trial, with the given settings."""
     config: LinearTreeConfig
     scores: dict[str, float]
     seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tuning:
-    """All trials, and the settings chosen."""
+class TuningResult:
+    """All trials, and the chosen settings."""
 
     trials: list[Trial]
     config: LinearTreeConfig
     n_docs: int
-    """Validation documents that decided."""
+    """Number of validation documents."""
 
     def explain(self) -> list[str]:
-        """Why each setting is as it is, a sentence each."""
-        said, best = [], self.trials[0]
+        """One sentence for each setting that says why it has its value."""
+        sentences, best = [], self.trials[0]
         for setting in dict.fromkeys(trial.setting for trial in self.trials[1:]):
             tried = [trial for trial in self.trials if trial.setting == setting]
             top = max(tried, key=_score)
             old, new = show_setting(best.config, setting), show_setting(top.config, setting)
             if _score(top) - _score(best) < MIN_GAIN:
-                other = f"the best other, {new}, gives {METRIC} {_score(top):.2f} for {_score(best):.2f}"
-                said.append(f"{setting} stays {old}: {other}, not {MIN_GAIN} more")
+                other = f"the best other value, {new}, gives {METRIC} {_score(top):.2f} against {_score(best):.2f}"
+                sentences.append(f"{setting} stays {old}: {other}, a gain below {MIN_GAIN}")
                 continue
             reason = f"{METRIC} {_score(top):.2f} rather than {_score(best):.2f}"
-            end = "; it lies at an end of what was tried" if top in (tried[0], tried[-1]) else ""
-            said.append(f"{setting} {new} instead of {old}: {reason}{end}")
+            end = "; it is the smallest or the largest value tried" if top in (tried[0], tried[-1]) else ""
+            sentences.append(f"{setting} {new} instead of {old}: {reason}{end}")
             best = top
-        return said
+        return sentences
 
     def table(self) -> Table:
-        """A row per trial; the chosen one is bold."""
+        """A table with a row for each trial; the chosen one is bold."""
         from rich.table import Table
 
         table = Table(title=f"tuning, by {METRIC} on {self.n_docs:,} documents", title_style="bold")
@@ -99,21 +99,19 @@ def tune(
     *,
     run_dir: Path | str | None = None,
     on_event: OnEvent | None = None,
-) -> Tuning:
-    """Look for a better opening (of long texts), cost, cluster size and threshold, one after the other.
+) -> TuningResult:
+    """Search for better values of opening (for long texts), cost, cluster size and threshold, one after the other.
 
-    The search starts from `config`.
-
-    Every trial trains one tree, also where the model is to have more.
+    The search starts from `config`. Every trial trains one tree, even if the model is to have more.
 
     Parameters
     ----------
     train, validation
-        What trials are trained on and measured on.
+        Documents to train on, and documents to evaluate on.
     run_dir
-        Keep trees there, and find those again that were trained before.
+        Keep trees in this folder, and reuse those of earlier trials.
     on_event
-        Hears of progress, and "trial" after each.
+        Called with "progress", and with "trial" after each trial.
     """
     if len(validation) < MIN_DOCUMENTS:
         raise DataError(
@@ -125,7 +123,7 @@ def tune(
     trials: list[Trial] = []
     features: dict[TfidfConfig, tuple[Csr, Dataset]] = {}
 
-    def tried(setting: str, changed: LinearTreeConfig) -> Trial:
+    def run_trial(setting: str, changed: LinearTreeConfig) -> Trial:
         start = time.perf_counter()
         if changed.tfidf not in features:
             features[changed.tfidf] = _as_features(changed, train, validation, on_event)
@@ -142,23 +140,23 @@ def tune(
         return trial
 
     with Task(on_event, "tuning", total=1 + sum(map(len, plan.values())), unit="trials") as task:
-        best = tried("", replace(config, n_trees=1))
+        best = run_trial("", replace(config, n_trees=1))
         for setting, steps in plan.items():
             top = best
             for step in steps:
-                trial = tried(setting, stepped(best.config, setting, step))
+                trial = run_trial(setting, stepped(best.config, setting, step))
                 if top is best or _score(trial) > _score(top):
                     top = trial
-                kept = {best.config.tfidf, top.config.tfidf}  # features take room
-                features = {read: found for read, found in features.items() if read in kept}
+                kept = {best.config.tfidf, top.config.tfidf}  # other features would only take memory
+                features = {tfidf: pair for tfidf, pair in features.items() if tfidf in kept}
             if _score(top) - _score(best) >= MIN_GAIN:
                 best = top
     chosen = replace(best.config, n_trees=config.n_trees)
-    return Tuning(trials=trials, config=chosen, n_docs=len(validation))
+    return TuningResult(trials=trials, config=chosen, n_docs=len(validation))
 
 
 def stepped(config: LinearTreeConfig, setting: str, step: float) -> LinearTreeConfig:
-    """The settings with one of them multiplied; the opening is set."""
+    """The configuration with one setting multiplied by `step`; the opening is set to `step` words."""
     index, matcher, ranker = config.index, config.matcher, config.ranker
     if setting == OPENING:
         return replace(config, tfidf=replace(config.tfidf, opening=int(step)))
@@ -173,7 +171,7 @@ def stepped(config: LinearTreeConfig, setting: str, step: float) -> LinearTreeCo
 
 
 def show_setting(config: LinearTreeConfig, setting: str) -> str:
-    """The value of a setting, as people read it."""
+    """The value of a setting as text."""
     if setting == OPENING:
         return f"{config.tfidf.opening}"
     if setting == "max_leaf":
@@ -185,7 +183,7 @@ def show_setting(config: LinearTreeConfig, setting: str) -> str:
 
 
 def _candidates(config: LinearTreeConfig, setting: str, train: Dataset) -> Iterator[float]:
-    """Steps that make sense for this setting."""
+    """The steps that can be tried for this setting."""
     if setting == OPENING:
         yield from _openings(config, train)
         return
@@ -200,21 +198,21 @@ def _candidates(config: LinearTreeConfig, setting: str, train: Dataset) -> Itera
 
 
 def _openings(config: LinearTreeConfig, train: Dataset) -> Iterator[float]:
-    """Words of openings that are shorter than most texts; none where the model reads features."""
+    """Numbers of words of openings that are clearly shorter than most texts; none without texts."""
     documents = train.documents
     if not isinstance(documents, list) or config.tfidf.analyzer != "word":
         return
     sample = documents[:: max(1, len(documents) // SAMPLE)]
-    usual = statistics.median(len(text.split()) for text in sample)
+    median = statistics.median(len(text.split()) for text in sample)
     for words in STEPS[OPENING]:
-        if words != config.tfidf.opening and usual >= LONGER * words:
+        if words != config.tfidf.opening and median >= LONGER * words:
             yield words
 
 
 def _as_features(
     config: LinearTreeConfig, train: Dataset, validation: Dataset, on_event: OnEvent | None
 ) -> tuple[Csr, Dataset]:
-    """Features to train on, and the validation documents with theirs: computed once for all trials."""
+    """Features of the training documents, and the validation documents with theirs, computed once for all trials."""
     documents = train.documents
     if not isinstance(documents, list):
         return documents, validation

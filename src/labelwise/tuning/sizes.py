@@ -1,4 +1,4 @@
-"""Documents, machines and encoders in numbers."""
+"""Sizes that estimates need: of documents, machines and encoders."""
 
 from __future__ import annotations
 
@@ -13,32 +13,33 @@ from labelwise.data import Dataset
 from labelwise.engine.threads import available_cores
 from labelwise.errors import UsageError
 
-SAMPLE = 2000
+SAMPLE_TEXTS = 2000
 CHARACTERS_PER_TOKEN, CHARACTERS_PER_WORD = 4.0, 6.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """The training documents in numbers."""
+    """Sizes of the training documents."""
 
     n_docs: int
     n_labels: int
     n_pairs: int
+    """Number of (document, label) pairs."""
     characters: float
-    """Of all texts; 0 where there are only features."""
+    """Number of characters of all texts; 0 if there are only features."""
     lengths: tuple[float, ...]
-    """Estimated tokens of some of the texts."""
+    """Estimated numbers of tokens of a sample of the texts."""
     n_values: float
-    """Non-zero features of all documents, estimated where there are texts."""
+    """Number of non-zero features of all documents, estimated if there are texts."""
 
     @classmethod
     def of(cls, train: Dataset) -> Self:
-        """Count, or estimate from a sample of the texts."""
+        """The sizes of these documents, some of them estimated from a sample of the texts."""
         counts = {"n_docs": len(train), "n_labels": train.n_labels, "n_pairs": int(train.Y.nnz)}
         if train.texts is None:
             values = float(train.features.nnz) if train.features is not None else 0.0
             return cls(**counts, characters=0.0, lengths=(), n_values=values)
-        rows = np.unique(np.linspace(0, max(0, len(train) - 1), min(SAMPLE, len(train))).astype(int))
+        rows = np.unique(np.linspace(0, max(0, len(train) - 1), min(SAMPLE_TEXTS, len(train))).astype(int))
         sizes = np.array([len(train.texts[row]) for row in rows], np.float64)
         words = sizes / CHARACTERS_PER_WORD
         values = float(np.minimum(words, 2.2 * words**0.74).mean()) if len(sizes) else 0.0  # long texts repeat words
@@ -51,36 +52,37 @@ class Sizes:
 
     @property
     def words(self) -> float:
-        """Of a text of usual length; 0 where there are none."""
+        """Estimated words of the median text; 0 if there are no texts."""
         if not self.lengths:
             return 0.0
         return max(0.0, (float(np.median(self.lengths)) - 2) * CHARACTERS_PER_TOKEN / CHARACTERS_PER_WORD)
 
     def tokens(self, max_length: int) -> float:
-        """Tokens that are read of all texts."""
+        """Estimated tokens of all texts, each cut to `max_length`."""
         return float(np.minimum(self.lengths, max_length).mean()) * self.n_docs if self.lengths else 0.0
 
-    def held(self, max_length: int) -> float:
-        """The share of the texts that are read whole."""
+    def share_within(self, max_length: int) -> float:
+        """Share of the texts that have at most `max_length` tokens."""
         return float(np.mean(np.array(self.lengths) <= max_length)) if self.lengths else 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What there is to compute with."""
+    """A machine: cores, free memory, GPU."""
 
     cores: int
     memory: int
-    """Free bytes."""
+    """Free bytes of main memory."""
     gpu: str | None = None
-    """Its name; None where there is none, or none may be used."""
+    """Name of the GPU; None if there is none or if it must not be used."""
     gpu_memory: int = 0
+    """Free bytes on the GPU."""
     neural: bool = True
     """Whether torch and transformers are installed."""
 
     @classmethod
     def here(cls, device: str | None = None, *, threads: int | None = None) -> Self:
-        """This machine; with the device "cpu" as if it had no GPU."""
+        """This machine. With the device "cpu" its GPU is ignored."""
         neural = all(find_spec(name) is not None for name in ("torch", "transformers"))
         gpu, gpu_memory = None, 0
         if neural and device != "cpu":
@@ -96,23 +98,24 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSize:
-    """An encoder in numbers."""
+    """Sizes of an encoder."""
 
     layers: int
     hidden: int
     words: int
+    """Size of the vocabulary."""
     max_length: int
     known: bool = True
-    """False where it is not on this machine yet, and taken to be of BERT-base's size."""
+    """False if the encoder is not on this machine yet; its sizes are then those of BERT-base."""
 
     @property
     def parameters(self) -> int:
-        """Those of the layers: what a token costs."""
+        """Number of parameters of the layers, which determine the cost of a token."""
         return 12 * self.layers * self.hidden**2
 
     @classmethod
     def of(cls, name: str) -> Self:
-        """From its config.json; nothing is downloaded for this."""
+        """The sizes of an encoder, from its config.json. Nothing is downloaded."""
         from labelwise.features.pretrained import find_encoder, local_encoder
         from labelwise.storage import read_json
 
@@ -132,8 +135,8 @@ class EncoderSize:
 
 
 def free_memory() -> int:
-    """Bytes that this process may still take: what the system has free, or less where it is in a container."""
-    free = 4 * 10**9  # a guess, for systems that do not tell
+    """Free bytes for this process: those of the system, or those of the container if they are fewer."""
+    free = 4 * 10**9  # a guess for systems without /proc/meminfo
     meminfo = Path("/proc/meminfo")
     if meminfo.is_file():
         lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines() if ":" in line)
@@ -144,6 +147,6 @@ def free_memory() -> int:
     ):
         try:
             free = min(free, max(0, int(Path(limit).read_text()) - int(Path(used).read_text())))
-        except (OSError, ValueError):  # no such limit
+        except (OSError, ValueError):  # there is no such limit
             continue
     return free
