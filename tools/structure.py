@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -26,16 +25,24 @@ PACKAGE = ROOT / "src" / "labelwise"
 sys.path.insert(0, str(ROOT))
 
 MOST_LINES, MOST_PARAMETERS, WIDEST = 60, 8, 120
-KINDS = (
-    "LinearTree|XTransformer|Ensemble|LinearTreeConfig|XTransformerConfig|EnsembleConfig|"
-    "Matcher|FineTunedMatcher|FrozenMatcher|ExportedMatcher|GroupMatcher|SharedMatcherView"
+CLASSES = frozenset(
+    (
+        *("LinearTree", "LinearTreeConfig", "LinearTreeGrowth", "XTransformer", "XTransformerConfig"),
+        *("XTransformerGrowth", "Ensemble", "EnsembleConfig", "ModelConfig"),
+        *("Matcher", "FineTunedMatcher", "FrozenMatcher", "ExportedMatcher", "SharedMatcherView"),
+    )
 )
-KIND_CHECK = re.compile(
-    rf"isinstance\([^()]*(?:\([^()]*\))?[^()]*,\s*\(?[^()]*\b(?:{KINDS})\b"
-    r"|\bkind\s*(?:==|!=|in|not in)\s*\(?\"(?:linear-tree|x-transformer|ensemble)\""
-    r"|(?:hasattr|getattr)\([^()]*,\s*\"(?:matcher_|members_|models_|trees_|tree_|labels_|joint|combine|encoder|encoder_)\""
+"""The classes of models, configurations and matchers, and what belongs to one of them."""
+KINDS = frozenset(("linear-tree", "x-transformer", "ensemble"))
+"""What models and configurations call their kind."""
+PARTS = frozenset(
+    (
+        *("matcher", "matcher_", "members", "members_", "models_", "trees", "trees_", "tree_", "labels_", "ranker_"),
+        *("rule_", "weights_", "over_", "encoder", "encoder_", "history_", "label_head", "joint", "combine"),
+        *("score_transform", "n_trees", "fine_tune"),
+    )
 )
-"""Code that asks for the kind of a model, configuration or matcher, instead of calling a method of it."""
+"""Attributes that only some models, configurations or matchers have."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +112,43 @@ def public_names() -> Figure:
 
 
 def kind_checks() -> Figure:
-    """Places that match `KIND_CHECK`."""
+    """Places that ask what kind of model, configuration or matcher something is, where a method could answer."""
     found = []
     for path in sources():
-        text = path.read_text(encoding="utf-8")
-        found += [place(path, text.count("\n", 0, match.start()) + 1) for match in KIND_CHECK.finditer(text)]
-    return Figure("kind checks of models, configurations and matchers", found, most=10)
+        found += [place(path, line) for line in kind_questions(ast.parse(path.read_text(encoding="utf-8")))]
+    return Figure("questions for the kind of a model, configuration or matcher", found, most=10)
+
+
+def kind_questions(tree: ast.AST) -> Iterator[int]:
+    """Lines that ask for the class or the kind of a model, a configuration or a matcher.
+
+    These are `isinstance` and `issubclass` with one of `CLASSES`; comparisons with such a class or with one of `KINDS`;
+    patterns of `match` with either; `hasattr` and `getattr` with one of `PARTS`.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1:
+            asked = node.func.id in ("isinstance", "issubclass") and named(node.args[1]) & CLASSES
+            if asked or (node.func.id in ("hasattr", "getattr") and texts(node.args[1]) & PARTS):
+                yield node.lineno
+        elif isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            if any(texts(side) & KINDS or named(side) & CLASSES for side in sides if not isinstance(side, ast.Call)):
+                yield node.lineno
+        elif isinstance(node, ast.MatchClass | ast.MatchValue):
+            found = node.cls if isinstance(node, ast.MatchClass) else node.value
+            if named(found) & CLASSES or texts(found) & KINDS:
+                yield found.lineno
+
+
+def named(node: ast.AST) -> set[str]:
+    """The names and attributes in an expression."""
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return names | {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+
+
+def texts(node: ast.AST) -> set[str]:
+    """The strings in an expression."""
+    return {part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)}
 
 
 def repeated_classes() -> Figure:

@@ -1,4 +1,4 @@
-"""Annif's own commands drive a project with this backend, each in a process of its own."""
+"""The backend for Annif, used by Annif's own commands, each in its own process."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def trained(annif, place):
     return place / "data" / "projects" / "shop" / "labelwise-model"
 
 
-def test_suggest_gives_the_models_own_probabilities(annif, trained, shop):
+def test_suggestions_have_the_probabilities_of_the_model(annif, trained, shop):
     text = shop["test"].texts[0]
     told = annif("suggest", "-l", "5", "shop", text=text).stdout
     found = re.findall(r"<(\S+)>\t(.+)\t([0-9.]+)", told)
@@ -105,7 +105,7 @@ def test_eval_agrees_with_our_metrics(annif, trained, shop, place, jobs):
     assert told["Precision@1"] > 0.5
 
 
-def test_train_again_from_what_was_kept(annif, trained):
+def test_training_from_kept_documents(annif, trained):
     before = load_model(trained)
     done = annif("train", "--cached", "-b", "labelwise.n_trees=1", "-b", "labelwise.n_tres=3", "shop")
     assert done.returncode == 0, done.stderr
@@ -126,7 +126,6 @@ def test_learning_is_training_on_all_documents(annif, trained, shop):
         texts += data.texts
         names += [[data.labels[at] for at in data.Y[[row]].indices] for row in range(len(data))]
     found.labels_ = [shop["train"].labels[int(uri.rsplit("/")[-1])] for uri in found.labels_]
-    found.calibrator_ = None
     wanted = LinearTree(load_preset("parabel", n_trees=2)).fit(texts, names, label_names=found.labels_)
     assert list(found.predict(texts[:50])) == list(wanted.predict(texts[:50]))
 
@@ -163,7 +162,7 @@ def test_the_web_server_suggests(annif, trained, shop, place):
         (("learn", "shop", "test.tsv"), "Not enabled project 'shop'"),
     ],
 )
-def test_errors_are_annifs_own_and_leave_the_model(annif, trained, place, command, said):
+def test_errors_are_errors_of_annif_and_leave_the_model(annif, trained, place, command, said):
     (place / "empty.tsv").write_text("")
     before = (trained / "config.json").read_bytes()
     done = annif(*command, text="a mirror")
@@ -173,7 +172,7 @@ def test_errors_are_annifs_own_and_leave_the_model(annif, trained, place, comman
     assert (trained / "config.json").read_bytes() == before
 
 
-def test_a_damaged_model_and_another_analyzer_are_told(annif, trained, place):
+def test_a_damaged_model_and_another_analyzer_are_errors(annif, trained, place):
     (place / "projects.cfg").write_text(PROJECTS + "analyzer=simple\n")
     done = annif("suggest", "shop", text="a mirror")
     (place / "projects.cfg").write_text(PROJECTS)
@@ -187,29 +186,29 @@ def test_a_damaged_model_and_another_analyzer_are_told(annif, trained, place):
     assert "Traceback" not in done.stderr
 
 
-def test_without_the_configuration_annif_does_not_know_it(annif, trained):
+def test_without_the_configuration_annif_does_not_know_the_backend(annif, trained):
     assert annif("suggest", "shop", text="a", config="annif.default_config.Config").returncode != 0
 
 
-# ---------------------------------------------------------------------- the class itself
+# ---------------------------------------------------------------------- the class of the backend
 
 
 class Words:
-    """An analyzer that anybody would notice."""
+    """An analyzer that reverses words."""
 
     def tokenize_words(self, text):
         return [word[::-1] for word in text.split()]
 
 
 class Without:
-    """An analyzer whose data are not there."""
+    """An analyzer whose data are missing."""
 
     def tokenize_words(self, text):
         raise LookupError("Resource punkt_tab not found.")
 
 
 class Project:
-    """As much of a project as a backend sees."""
+    """The attributes of a project that a backend reads."""
 
     project_id, vocab_lang, analyzer_spec, analyzer, subjects = "pets", "en", "backwards", Words(), VOCABULARY
 
@@ -221,32 +220,41 @@ def corpus(*documents):
     return type("Corpus", (), {"documents": iter(documents)})
 
 
-def test_an_analyzer_reads_all_texts_and_the_backend_travels_without_its_model(tmp_path):
+def test_the_analyzer_reads_all_texts_and_a_pickled_backend_has_no_model(tmp_path):
     backend = LabelwiseBackend("labelwise", {"limit": "1"}, Project(tmp_path))
     assert not backend.is_trained
     backend.train(corpus(*CORPUS))
     assert backend.is_trained
     assert "tac" in set(backend._loaded[0].tfidf_.feature_names())
-    travelled = pickle.loads(pickle.dumps(backend))
-    assert travelled._loaded is None
-    for one in (backend, travelled):
+    copied = pickle.loads(pickle.dumps(backend))
+    assert copied._loaded is None
+    for one in (backend, copied):
         batch = one.suggest(CORPUS[:1])
         assert [found.subject_id for found in batch[0]] == [0]
         assert 0 < next(iter(batch[0])).score <= 1
 
 
-def test_threads(tmp_path):
+def test_threads_are_those_of_the_project_and_one_beside_other_processes(tmp_path, monkeypatch):
     backend = LabelwiseBackend("labelwise", {"threads": "3"}, Project(tmp_path))
     backend.train(corpus(*CORPUS), jobs=2)
     assert backend._loaded[0].config.threads == 2
+    asked, predict = [], LinearTree.predict
+
+    def recorded(*args, threads=None, **options):
+        asked.append(threads)
+        return predict(*args, threads=threads, **options)
+
+    monkeypatch.setattr(LinearTree, "predict", recorded)
     backend._loaded = None
     backend.initialize()
-    assert backend._loaded[0].config.threads == 3
+    backend.suggest(CORPUS[:1])
+    backend.suggest(CORPUS[:1], {"threads": "2"})
     backend.initialize(parallel=True)
-    assert backend._loaded[0].config.threads == 1
+    backend.suggest(CORPUS[:1])
+    assert asked == [3, 2, 1]
 
 
-def test_what_a_project_cannot_do(tmp_path):
+def test_wrong_settings_and_missing_documents_are_errors(tmp_path):
     backend = LabelwiseBackend("labelwise", {}, Project(tmp_path))
     with pytest.raises(ConfigurationException, match="hold_out is 2"):
         backend.train(corpus(*CORPUS), {"hold_out": "2"})

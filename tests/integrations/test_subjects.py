@@ -1,4 +1,4 @@
-"""What the Annif backend does that needs no Annif."""
+"""The parts of the Annif backend that need no Annif."""
 
 from dataclasses import dataclass, field
 
@@ -12,12 +12,12 @@ from labelwise.config.presets import load_preset
 from labelwise.errors import StorageError, UsageError
 from labelwise.integrations.subjects import (
     SubjectTexts,
-    configured,
-    most_labels,
+    limit,
     over_subjects,
-    parsed,
-    scored,
+    parsed_value,
+    project_config,
     subject_numbers,
+    suggestion_scores,
     threads,
 )
 from labelwise.models.registry import new_model
@@ -36,7 +36,7 @@ class Document:
 
 
 class Vocabulary(list):
-    """As Annif's index: subjects without names are deprecated and cannot be found."""
+    """An index of subjects like Annif's: subjects without names are deprecated and cannot be found."""
 
     def by_uri(self, uri, warnings=True):
         return next((number for number, one in enumerate(self) if one.uri == uri and one.labels is not None), None)
@@ -48,7 +48,7 @@ VOCABULARY = Vocabulary(
 CORPUS = [Document("a cat", [0]), Document("a cat, a dog", [2, 0]), Document("nothing"), Document(" ", [0])]
 
 
-def test_documents_without_a_text_or_a_subject_are_left_out_and_all_come_back_from_a_file(tmp_path):
+def test_documents_without_a_text_or_a_subject_are_left_out_and_the_others_are_read_from_a_file(tmp_path):
     documents = SubjectTexts.of(iter(CORPUS), VOCABULARY)
     assert documents == SubjectTexts(["a cat", "a cat, a dog"], [["u:cat"], ["u:dog", "u:cat"]])
     documents = SubjectTexts(["line\nbreak  ö", "b"], documents.uris)
@@ -73,26 +73,28 @@ def test_labels_are_uris_described_by_their_names():
     ("given", "value"),
     [("2", 2), ("0.5", 0.5), ("true", True), ("[1, 2]", [1, 2]), ("hinge", "hinge"), ("1\nb = 2", 1), (3, 3), ("", "")],
 )
-def test_values(given, value):
-    assert parsed(given) == value
-    assert type(parsed(given)) is type(value)
+def test_values_are_read_as_toml(given, value):
+    assert parsed_value(given) == value
+    assert type(parsed_value(given)) is type(value)
 
 
 def test_settings_of_a_project():
     section = {"name": "Pets", "backend": "labelwise", "vocab": "pets", "language": "en", "limit": "9"}
     train = SubjectTexts(["a cat"], [["u:cat"]]).dataset(VOCABULARY, "en")
-    config, unknown = configured({**section, "n_tres": "3"}, train)
+    config, unknown = project_config({**section, "n_tres": "3"}, train)
     assert config == LinearTreeConfig()
     assert unknown == ["n_tres"]
     section |= {"preset": "parabel", "n_trees": "2", "ranker.cost": "2", "tfidf.ngram_range": "[1, 2]"}
-    config, unknown = configured(section, train, jobs=3)
+    config, unknown = project_config(section, train, jobs=3)
     assert (config.n_trees, config.ranker.cost, config.tfidf.ngram_range, config.threads) == (2, 2.0, (1, 2), 3)
     assert unknown == []
-    config, _ = configured({"ranker": {"cost": 2, "tolerance": 0.5}, "ranker.tolerance": "2", "threads": "4"}, train)
+    config, _ = project_config(
+        {"ranker": {"cost": 2, "tolerance": 0.5}, "ranker.tolerance": "2", "threads": "4"}, train
+    )
     assert (config.ranker.cost, config.ranker.tolerance, config.threads) == (2.0, 2.0, 4)
-    config, _ = configured({"preset": "hybrid"}, train)
+    config, _ = project_config({"preset": "hybrid"}, train)
     assert config == load_preset("hybrid")
-    config, _ = configured({"preset": "hybrid", "hold_out": "0.2"}, train)
+    config, _ = project_config({"preset": "hybrid", "hold_out": "0.2"}, train)
     assert isinstance(config, XTransformerConfig)
     assert config.holdout.share == 0.2
     for wrong, said in (
@@ -102,25 +104,25 @@ def test_settings_of_a_project():
         ({"anker.cost": "2"}, "no setting 'anker'"),
     ):
         with pytest.raises(UsageError, match=said):
-            configured(wrong, train)
+            project_config(wrong, train)
 
 
 def test_the_hold_out_policy():
     train = SubjectTexts(["a cat", "a dog"], [["u:cat"], ["u:dog"]]).dataset(VOCABULARY, "en")
-    assert configured({}, train)[0].holdout == HoldoutConfig()
-    config, unknown = configured({"hold_out": "0", "calibrate": "false"}, train)
+    assert project_config({}, train)[0].holdout == HoldoutConfig()
+    config, unknown = project_config({"hold_out": "0", "calibrate": "false"}, train)
     assert (config.holdout, unknown) == (HoldoutConfig(share=0.0, calibrate=False), [])
     for wrong in ("1", "-0.1", "half", "true"):
         with pytest.raises(UsageError, match="hold_out is"):
-            configured({"hold_out": wrong}, train)
+            project_config({"hold_out": wrong}, train)
 
 
 def test_limit_and_threads():
-    assert (most_labels({"limit": "7"}), most_labels({})) == (7, 100)
+    assert (limit({"limit": "7"}), limit({})) == (7, 100)
     assert (threads({}), threads({"threads": "2"})) == (None, 2)
     for wrong in ("0", "2.5", "all", "true"):
         with pytest.raises(UsageError, match="limit is"):
-            most_labels({"limit": wrong})
+            limit({"limit": wrong})
         with pytest.raises(UsageError, match="threads is"):
             threads({"threads": wrong})
 
@@ -132,7 +134,7 @@ def test_scores_lie_between_0_and_1_and_blank_texts_have_none():
         model = LinearTree(score_transform=score_transform).fit_dataset(train)
         assert isinstance(model, LinearTree)
         assert model.calibrator_ is None
-        scores = scored(model, ["the dog", "", "the cat"], 1)
+        scores = suggestion_scores(model, ["the dog", "", "the cat"], 1)
         assert np.diff(scores.indptr[:2]) == 1
         assert np.all((scores.data >= 0) & (scores.data <= 1))
         assert scores.toarray()[1].max() == 0
@@ -140,18 +142,18 @@ def test_scores_lie_between_0_and_1_and_blank_texts_have_none():
         assert best == ["u:dog", "u:cat"]
 
 
-def test_an_encoder_and_what_it_chose_by_itself(tmp_path):
+def test_a_project_with_an_encoder(tmp_path):
     pytest.importorskip("transformers", reason="needs the extra neural")
     from tests.features.tiny import write_model
 
     train = SubjectTexts(["a cat", "a dog", "cat and dog"] * 4, [["u:cat"], ["u:dog"], ["u:cat", "u:dog"]] * 4)
     section = {"preset": "hybrid", "encoder.name": str(write_model(tmp_path / "tiny", "bert")), "matcher.device": "cpu"}
     data = train.dataset(VOCABULARY, "en")
-    config, unknown = configured({**section, "encoder.max_length": "8"}, data)
+    config, unknown = project_config({**section, "encoder.max_length": "8"}, data)
     assert (config.encoder.max_length, unknown) == (8, [])
     model = new_model(config).fit_dataset(data)
-    assert model.kind == "x-transformer"
-    assert scored(model, ["the dog"], 2).argmax() == data.labels.index("u:dog")
+    assert model.encoder is not None
+    assert suggestion_scores(model, ["the dog"], 2).argmax() == data.labels.index("u:dog")
 
 
 def test_scores_over_the_vocabulary_as_it_is_now():

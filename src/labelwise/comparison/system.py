@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from labelwise import storage
 from labelwise.comparison.splits import Splits
-from labelwise.config import EnsembleConfig, XTransformerConfig
+from labelwise.config import EnsembleConfig
 from labelwise.config.presets import AUTO, load_preset, preset_names
 from labelwise.errors import DataError, UsageError
 from labelwise.models.base import Model, load_model
@@ -100,7 +100,7 @@ def parse_systems(given: str, *, neural: Mapping[str, Any] | None = None, **sett
         raise UsageError("no system is named; give some by commas, such as parabel,hybrid")
     check_names(system.name for system in systems)
     wanted = [name for name, value in (neural or {}).items() if value not in (None, {})]
-    if wanted and not any(isinstance(one.config, XTransformerConfig) for system in systems for one in system.trained()):
+    if wanted and not any(one.config.encoders() for system in systems for one in system.trained()):
         raise UsageError(f"{', '.join(wanted)}: none of the systems has an encoder; leave it out, or add hybrid")
     return systems
 
@@ -121,7 +121,7 @@ def _parse(item: str, neural: Mapping[str, Any], settings: Mapping[str, Any]) ->
         known = ", ".join(preset_names())
         raise UsageError(f"there is no system {item!r}; give a .toml file, a model's folder, or one of: {known}")
     system = System(name=path.stem if item.endswith(".toml") else item, preset=item, settings=dict(settings))
-    if isinstance(system.config, XTransformerConfig):
+    if system.config.encoders():
         system = replace(system, settings={**settings, **neural})
         _ = system.config  # says now what is wrong with it
     return system

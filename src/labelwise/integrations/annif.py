@@ -1,10 +1,10 @@
-"""A backend for Annif: projects with `backend=labelwise` are trained, asked and evaluated by Annif's own commands.
+"""A backend for Annif: its commands train, use and evaluate projects with `backend=labelwise`.
 
-Annif has a fixed table of backends and no entry points. It imports the class that ANNIF_CONFIG names, though, so
+Annif has a fixed table of backends and no entry points, but it imports the class that ANNIF_CONFIG names. Therefore
 
     export ANNIF_CONFIG=labelwise.integrations.annif.Config
 
-is enough for `annif` and for its web server. Who has a configuration class already imports this module in it.
+is enough for `annif` and for its web server. A configuration class of your own can import this module instead.
 A project:
 
     [subjects-en]
@@ -16,8 +16,8 @@ A project:
     limit=100
 
 preset
-    A name of `labelwise.config.presets.preset_names`, `auto`, or a TOML file. Annif 1.4 pins a huggingface-hub that
-    current transformers refuse, so presets with an encoder want an environment in which somebody has overruled that.
+    A name of `labelwise.config.presets.preset_names`, `auto`, or a TOML file. Annif 1.4 pins a version of
+    huggingface-hub that current transformers refuse, so presets with an encoder need an environment without this pin.
 hold_out
     Share of the training documents that is held out for the calibration; the linear models then learn from these
     documents too. With 0, or where fewer than 50 documents can be held out, suggestions have scores between 0 and 1,
@@ -25,16 +25,16 @@ hold_out
 calibrate
     With `false` suggestions have scores between 0 and 1, and linear models hold no documents out.
 limit
-    The most suggestions for a document.
+    Largest number of suggestions for a document.
 threads
-    Cores to train and suggest with; all without it. `annif train --jobs` goes first.
+    Number of cores for training and suggestions; all cores if not given. `annif train --jobs` takes precedence.
 analyzer
-    If there is one, linear models read the words that it makes of a text; else labelwise's own tf-idf reads the text.
+    If given, linear models read the words of this analyzer; otherwise the tf-idf of labelwise reads the text itself.
 allow_learn
-    Whether `annif learn` may train again on all documents, the new ones and those of the last training, which the
-    project's folder keeps.
+    Whether `annif learn` may train again on all documents: the new documents and those of the last training, which
+    the folder of the project keeps.
 any other setting
-    A field of the preset's configuration, or of a part of it after a dot: `beam=20`, `ranker.cost=2`.
+    A flat name of a setting, a field of the configuration, or a field of one of its parts: `beam=20`, `ranker.cost=2`.
 """
 
 from __future__ import annotations
@@ -75,12 +75,14 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif carries no types
-    """Labels are the URIs of subjects; the model in the project's folder is one like any other of labelwise."""
+    """A labelwise model whose labels are the URIs of subjects; its model folder is in the folder of the project."""
 
     name = "labelwise"
     DEFAULT_PARAMETERS: Mapping[str, Any] = {"preset": "default"}
     _loaded: tuple[Model, npt.NDArray[np.int64]] | None = None
-    """The model, and which subject of the vocabulary each of its labels is."""
+    """The model, and the number of each of its labels in the vocabulary."""
+    _parallel = False
+    """Whether other processes suggest at the same time; each process then uses one thread."""
 
     @property
     def _folder(self) -> Path:
@@ -91,84 +93,82 @@ class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif car
         return [str(file) for file in self._folder.rglob("*") if file.is_file()]
 
     def initialize(self, parallel: bool = False) -> None:
-        """Load the model, if that was not done yet; beside other processes it uses one thread."""
+        """Load the model, if it is not loaded yet."""
+        self._parallel = self._parallel or parallel
         if self._loaded is None:
             if not self._folder.is_dir():
                 raise NotInitializedException(
                     f"model {self._folder} not found; train the project first", backend_id=self.backend_id
                 )
-            with self._told():
+            with self._annif_errors():
                 model = load_model(self._folder)
                 self._check_analyzer(model)
-                model.config = replace(model.config, threads=subjects.threads(self.params))
-                self._take(model)
-        if parallel and self._loaded is not None:
-            model, _ = self._loaded
-            model.config = replace(model.config, threads=1)
+                self._use(model)
 
-    def _take(self, model: Model) -> None:
+    def _use(self, model: Model) -> None:
         self._loaded = model, subjects.subject_numbers(model.labels_, self.project.subjects)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Other processes map the model's files themselves."""
+        """The state without the model, whose files other processes map themselves."""
         return {**self.__dict__, "_loaded": None}
 
     # ------------------------------------------------------------------ training
 
     def _train(self, corpus: Any, params: Mapping[str, Any], jobs: int = 0) -> None:
-        with self._told(), self._alone():
+        with self._annif_errors(), self._lock():
             if corpus == "cached":
-                self._save(self._fitted(self._kept(), params, jobs))
+                self._save(self._fitted(self._kept_documents(), params, jobs))
             else:
                 documents = subjects.SubjectTexts.of(corpus.documents, self.project.subjects)
                 self._save(self._fitted(documents, params, jobs), documents)
 
     def _learn(self, corpus: Any, params: Mapping[str, Any]) -> None:
-        with self._told(), self._alone():
+        with self._annif_errors(), self._lock():
             new = subjects.SubjectTexts.of(corpus.documents, self.project.subjects)
-            self._refuse_nothing(new)
-            documents = self._kept() + new
+            self._check_documents(new)
+            documents = self._kept_documents() + new
             self._save(self._fitted(documents, params), documents)
 
     def _fitted(self, documents: subjects.SubjectTexts, params: Mapping[str, Any], jobs: int = 0) -> Model:
-        self._refuse_nothing(documents)
+        self._check_documents(documents)
         train = documents.dataset(self.project.subjects, self.project.vocab_lang)
-        config, unknown = subjects.configured(params, train, jobs)
+        config, unknown = subjects.project_config(params, train, jobs)
         for name in unknown:
             self.warning(f"there is no setting {name!r}, so it changes nothing")
-        if not config.encoders():  # encoders have a tokenizer of their own
+        if not config.encoders():  # an encoder has its own tokenizer
             train = replace(train, texts=self._analyzed(documents.texts))
         self.info(f"training on {len(train):,} documents with {train.n_labels:,} subjects")
-        model: Model = new_model(config).fit_dataset(train, on_event=_Lines(self.info))
+        model: Model = new_model(config).fit_dataset(train, on_event=_LogLines(self.info))
         if config.holdout.share and config.holdout.calibrate and model.calibrator_ is None:
             self.warning(
                 "too few documents could be held out for a calibration: suggestions have scores, which are no "
                 "probabilities"
             )
-        model.report_.data, model.report_.analyzer = f"Annif project {self.project.project_id}", self._spec
+        model.report_.data, model.report_.analyzer = f"Annif project {self.project.project_id}", self._analyzer_spec
         return model
 
     def _save(self, model: Model, documents: subjects.SubjectTexts | None = None) -> None:
         if documents is not None:
             documents.save(Path(self.datadir) / DOCUMENTS)
         model.save(self._folder)
-        self._take(model)
+        self._use(model)
 
-    def _kept(self) -> subjects.SubjectTexts:
+    def _kept_documents(self) -> subjects.SubjectTexts:
         """The documents of the last training."""
         path = Path(self.datadir) / DOCUMENTS
         if not path.is_file():
             raise NotInitializedException(
-                f"{path} with the documents of an earlier training is not there; train on a corpus first",
+                f"{path} with the documents of an earlier training does not exist; train on a corpus first",
                 backend_id=self.backend_id,
             )
         return subjects.SubjectTexts.load(path)
 
-    def _alone(self) -> FileLock:
-        """While one process trains, others wait, so that no documents are lost."""
+    def _lock(self) -> FileLock:
+        """A lock that lets one process train at a time, so that no documents are lost."""
         return FileLock(Path(self.datadir) / "labelwise.lock")
 
-    def _refuse_nothing(self, documents: subjects.SubjectTexts) -> None:
+    def _check_documents(self, documents: subjects.SubjectTexts) -> None:
+        """Refuse an empty corpus."""
         if not documents.texts:
             raise NotSupportedException(
                 "cannot train on no documents; each needs a text, and a subject of the vocabulary",
@@ -176,28 +176,30 @@ class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif car
             )
 
     @property
-    def _spec(self) -> str | None:
+    def _analyzer_spec(self) -> str | None:
+        """The analyzer that the project names, if any."""
         return getattr(self.project, "analyzer_spec", None) or None
 
     def _analyzed(self, texts: Sequence[str]) -> list[str]:
-        """Texts as the words of the project's analyzer, if it has one."""
-        if self._spec is None:
+        """Texts as words of the project's analyzer; the texts themselves if the project has none."""
+        if self._analyzer_spec is None:
             return list(texts)
         words = self.project.analyzer.tokenize_words
         try:
             return [" ".join(words(text)) for text in texts]
-        except LookupError as err:  # NLTK fetches them on first use, if it can
+        except LookupError as err:  # NLTK downloads its data on first use, if it can
             raise ConfigurationException(
-                f"analyzer={self._spec} lacks data of NLTK; run: python -m nltk.downloader punkt_tab",
+                f"analyzer={self._analyzer_spec} lacks data of NLTK; run: python -m nltk.downloader punkt_tab",
                 project_id=self.project.project_id,
             ) from err
 
     def _check_analyzer(self, model: Model) -> None:
+        """Refuse a model that reads the words of another analyzer."""
         trained = model.report_.analyzer
-        if model.kind == "linear-tree" and trained != self._spec:
+        if model.encoder is None and trained != self._analyzer_spec:
             raise ConfigurationException(
                 f"the model was trained with analyzer={trained or 'none'} but the project now says "
-                f"analyzer={self._spec or 'none'}; set it back, or train again",
+                f"analyzer={self._analyzer_spec or 'none'}; set it back, or train again",
                 project_id=self.project.project_id,
             )
 
@@ -207,15 +209,16 @@ class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif car
         assert self._loaded is not None  # initialize comes first
         model, numbers = self._loaded
         texts = [document.text for document in documents]
-        with self._told():
-            top_k = subjects.most_labels(params)
-            read = self._analyzed(texts) if model.kind == "linear-tree" else texts
-            scores = subjects.scored(model, read, top_k)
+        with self._annif_errors():
+            top_k = subjects.limit(params)
+            threads = 1 if self._parallel else subjects.threads(params)
+            read = self._analyzed(texts) if model.encoder is None else texts
+            scores = subjects.suggestion_scores(model, read, top_k, threads=threads)
         return SuggestionBatch(subjects.over_subjects(scores, numbers, len(self.project.subjects)))
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Errors of labelwise as those of Annif, which its commands print as one sentence."""
+    def _annif_errors(self) -> Iterator[None]:
+        """Errors of labelwise as errors of Annif, which its commands print as one sentence."""
         try:
             yield
         except (UsageError, MissingExtraError) as err:
@@ -224,14 +227,15 @@ class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif car
             raise OperationFailedException(str(err), project_id=self.project.project_id) from err
 
 
-class _Lines:
-    """Progress as lines of Annif's log: one when a piece of work ends, and some while it goes on.
+class _LogLines:
+    """Progress as lines of Annif's log: a line at the end of a task, and a line every few seconds in long tasks.
 
-    Each tells the seconds so far, also because Annif leaves out a line that it has written before.
+    Each line has the seconds since the beginning. Annif leaves out a line that it has already written, so lines must
+    differ.
     """
 
-    def __init__(self, say: Any) -> None:
-        self._say = say
+    def __init__(self, write: Any) -> None:
+        self._write = write
         self._begin = self._last = time.monotonic()
 
     def __call__(self, name: str, values: Mapping[str, Any]) -> None:
@@ -240,7 +244,7 @@ class _Lines:
             return
         self._last = now
         of = f" of {values['total']:,}" if values["total"] and not values["finished"] else ""
-        self._say(f"{now - self._begin:.2f} s, {values['task']}: {values['done']:,}{of} {values['unit']}")
+        self._write(f"{now - self._begin:.2f} s, {values['task']}: {values['done']:,}{of} {values['unit']}")
 
 
 def register() -> None:
@@ -249,9 +253,10 @@ def register() -> None:
 
 
 class Config(annif.default_config.Config):  # type: ignore[misc]
-    """Annif's own configuration, under a name whose import registers the backend."""
+    """Annif's own configuration; the import of this class registers the backend."""
 
-    # As Annif chooses between its two: servers load their projects at once, commands when they need them.
+    # Annif has this difference between its own two configurations: a server loads its projects at the start, a command
+    # when it needs them.
     INITIALIZE_PROJECTS = os.environ.get("FLASK_RUN_FROM_CLI") != "true"
 
 

@@ -1,4 +1,4 @@
-"""What the Annif backend does that needs no Annif: settings out of strings, documents with subjects, scores in 0..1."""
+"""The parts of the Annif backend that need no Annif: settings from strings, documents with subjects, scores."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ from labelwise.types import Csr
 OF_ANNIF = frozenset(
     {"name", "language", "backend", "vocab", "analyzer", "transform", "limit", "access", "allow_learn"}
 )
-"""What a project's section says to Annif itself."""
+"""Entries of a project's section that are for Annif itself."""
 OWN = frozenset({"preset", "threads"})
+"""Entries that are for the backend and are no settings of a configuration."""
 
 
 @dataclass(frozen=True)
 class SubjectTexts:
-    """Texts and the URIs of their subjects, as Annif's corpus gave them."""
+    """Texts and the URIs of their subjects, from a corpus of Annif."""
 
     texts: list[str]
     uris: list[list[str]]
 
     @classmethod
     def of(cls, documents: Iterable[Any], subjects: Any) -> Self:
-        """Those documents of a corpus that have a text and a subject of the vocabulary."""
+        """The documents of a corpus that have a text and a subject of the vocabulary."""
         texts, uris = [], []
         for document in documents:
             found = [subjects[number].uri for number in document.subject_set]
@@ -51,8 +52,8 @@ class SubjectTexts:
         return replace(self, texts=self.texts + more.texts, uris=self.uris + more.uris)
 
     def save(self, path: Path) -> None:
-        """Keep them, one JSON object a line, for a training with other settings."""
-        with storage.atomic_file(path) as aside, aside.open("w", encoding="utf-8", newline="\n") as out:
+        """Write a file with a JSON object on each line, for a training with other settings."""
+        with storage.atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as out:
             for text, uris in zip(self.texts, self.uris, strict=True):
                 out.write(json.dumps({"text": text, "subjects": uris}) + "\n")
 
@@ -67,12 +68,13 @@ class SubjectTexts:
             raise StorageError(f"{path} is damaged ({err}); train from the corpus again") from err
 
     def dataset(self, subjects: Any, language: str) -> Dataset:
-        """Training data; labels are URIs, described by their names."""
+        """Training data whose labels are URIs; the label texts are the names of the subjects."""
         Y, labels = targets(self.uris, None)
         return Dataset(Y=Y, labels=labels, texts=self.texts, label_texts=_names(labels, subjects, language))
 
 
 def _names(uris: Sequence[str], subjects: Any, language: str) -> list[str]:
+    """The names of subjects in a language; the URI of a subject without a name."""
     numbers = (subjects.by_uri(uri, warnings=False) for uri in uris)
     found = (None if number is None else subjects[number].labels.get(language) for number in numbers)
     return [name or uri for name, uri in zip(found, uris, strict=True)]
@@ -81,10 +83,11 @@ def _names(uris: Sequence[str], subjects: Any, language: str) -> list[str]:
 # ---------------------------------------------------------------------- settings
 
 
-def configured(params: Mapping[str, Any], train: Dataset, jobs: int = 0) -> tuple[Config, list[str]]:
-    """The preset that a project names with its settings on top, and the names of those that nobody knows.
+def project_config(params: Mapping[str, Any], train: Dataset, jobs: int = 0) -> tuple[Config, list[str]]:
+    """The preset of a project with the project's settings, and the names of unknown settings.
 
-    A setting is a field of the configuration, or of a part of it after a dot: ``beam = 20``, ``ranker.cost = 2``.
+    A setting is a flat name, a field of the configuration, or a field of one of its parts: ``beam = 20``,
+    ``ranker.cost = 2``.
     """
     preset, cores = str(params.get("preset", DEFAULT)), threads(params)
     cores = jobs or cores
@@ -97,50 +100,50 @@ def configured(params: Mapping[str, Any], train: Dataset, jobs: int = 0) -> tupl
     known = set(flat_names(type(config)))
     values: dict[str, Any] = {"threads": cores}
     unknown = []
-    for name, given in params.items():
+    for name, value in params.items():
         part, dot, field = name.partition(".")
         if dot:
-            values.setdefault(part, {})[field] = parsed(given)
+            values.setdefault(part, {})[field] = parsed_value(value)
         elif name in known and name not in OWN:
-            values[name] = parsed(given)
+            values[name] = parsed_value(value)
         elif name not in OWN | OF_ANNIF:
             unknown.append(name)
     return changed(config, values, "the project's settings"), unknown
 
 
-def parsed(given: Any) -> Any:
-    """A value as TOML understands it; what is no TOML is a string, and what is no string stays."""
-    if not isinstance(given, str):
-        return dict(given) if isinstance(given, Mapping) else given
+def parsed_value(value: Any) -> Any:
+    """The value of a TOML literal; any other string, and any value that is no string, stays as it is."""
+    if not isinstance(value, str):
+        return dict(value) if isinstance(value, Mapping) else value
     try:
-        return tomllib.loads(f"value = {given}")["value"]
+        return tomllib.loads(f"value = {value}")["value"]
     except (tomllib.TOMLDecodeError, KeyError):
-        return given
+        return value
 
 
-def most_labels(params: Mapping[str, Any]) -> int:
-    """The `limit` of suggestions."""
-    return _whole("limit", params.get("limit", 100))
+def limit(params: Mapping[str, Any]) -> int:
+    """The largest number of suggestions for a document."""
+    return _count("limit", params.get("limit", 100))
 
 
 def threads(params: Mapping[str, Any]) -> int | None:
-    """The cores that a project may use; None for all."""
-    return None if "threads" not in params else _whole("threads", params["threads"])
+    """The number of cores that a project may use; None for all cores."""
+    return None if "threads" not in params else _count("threads", params["threads"])
 
 
-def _whole(name: str, given: Any) -> int:
-    value = parsed(given)
+def _count(name: str, given: Any) -> int:
+    value = parsed_value(given)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise UsageError(f"{name} is {value!r}; it must be a whole number of 1 or more")
     return value
 
 
-# ---------------------------------------------------------------------- training and suggesting
+# ---------------------------------------------------------------------- suggestions
 
 
-def scored(model: Model, texts: Sequence[str], top_k: int) -> Csr:
-    """(n_docs, n_labels) the best labels of each text with probabilities, or with scores brought between 0 and 1."""
-    found = model.predict(list(texts), top_k=top_k).matrix
+def suggestion_scores(model: Model, texts: Sequence[str], top_k: int, *, threads: int | None = None) -> Csr:
+    """(n_docs, n_labels) the best labels of each text, with probabilities or with scores between 0 and 1."""
+    found = model.predict(list(texts), top_k=top_k, threads=threads).matrix
     if model.calibrator_ is None:
         found = bounded(found, logistic=not model.bounded_scores)
     blank = np.array([not text.strip() for text in texts], np.bool_)
@@ -149,13 +152,13 @@ def scored(model: Model, texts: Sequence[str], top_k: int) -> Csr:
 
 
 def subject_numbers(uris: Sequence[str], subjects: Any) -> npt.NDArray[np.int64]:
-    """(n_labels,) where the vocabulary has them now; -1 for those it has no more."""
+    """(n_labels,) the number of each subject in the vocabulary; -1 for subjects that it does not have."""
     found = (subjects.by_uri(uri, warnings=False) for uri in uris)
     return np.array([-1 if number is None else number for number in found], np.int64)
 
 
 def over_subjects(scores: Csr, numbers: npt.NDArray[np.int64], n_subjects: int) -> Csr:
-    """(n_docs, n_subjects) the same scores over the vocabulary; zeros and what it does not have are left out."""
+    """(n_docs, n_subjects) scores of the subjects of the vocabulary, without zeros and without unknown subjects."""
     columns = numbers[scores.indices]
     kept = (columns >= 0) & (scores.data > 0)
     rows = np.repeat(np.arange(scores.shape[0]), np.diff(scores.indptr))

@@ -66,10 +66,7 @@ def load_preset(name: Path | str, **overrides: Any) -> Config:
 
 def load_linear_preset(name: Path | str, **overrides: Any) -> LinearTreeConfig:
     """A preset that must be one of `LinearTree`."""
-    config = load_preset(name, **overrides)
-    if not isinstance(config, LinearTreeConfig):
-        raise UsageError(f"{name} is no preset of LinearTree; use XTransformer({str(name)!r})")
-    return config
+    return model_config(LinearTreeConfig, name, overrides)
 
 
 def preset_config(preset: Any, settings: Mapping[str, Any]) -> Any:
