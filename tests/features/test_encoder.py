@@ -85,11 +85,11 @@ def test_vectors_are_those_of_transformers(folders, kind):
 
 def test_a_saved_encoder_keeps_its_first_name(folders, tmp_path):
     """A model folder does not name the run directory that the encoder lay in meanwhile."""
-    first = Encoder.load(EncoderConfig(name=str(folders["bert"])))
+    first = load(folders("bert"))
     first.save(tmp_path / "run")
     Encoder.load(tmp_path / "run").save(tmp_path / "model")
     description = json.loads((tmp_path / "model" / "encoder.json").read_text())
-    assert description["config"]["name"] == str(folders["bert"])
+    assert description["config"]["name"] == str(folders("bert"))
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
