@@ -29,14 +29,13 @@ from labelwise import (
     LinearTree,
     NewLabel,
     add_labels,
-    calibration_error,
     keep_documents,
     load_dataset,
     load_preset,
     precision_at_k,
-    recall_at_k,
     remove_labels,
 )
+from labelwise.metrics import calibration_error, recall_at_k
 from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.predictions.ranking import keep_best
 

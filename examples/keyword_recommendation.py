@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelwise import Dataset, LinearTree, LinearTreeConfig, Neighbours, explain, generate_shop
+from labelwise import Dataset, LinearTree, LinearTreeConfig, explain, generate_shop
+from labelwise.explanations import Neighbours
 
 N_WORDS, N_PRODUCTS, N_QUERIES = 4, 2, 3
 """Numbers of words, similar products and related queries that are shown."""

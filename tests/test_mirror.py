@@ -133,7 +133,7 @@ TESTED_BY = {
     "serve/schema": "serve/test_app",
     "serve/suggest": "serve/test_app",
     "sklearn/answers": "sklearn/test_classifiers",
-    "sklearn/base": "sklearn/test_classifiers",
+    "sklearn/estimator": "sklearn/test_classifiers",
     "sklearn/classes": "sklearn/test_classifiers",
     "storage/shared_parts": "models/ensemble/test_model",
 }

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelwise import LinearTree, load_dataset, load_splits, precision_at_k, storage, write_shop
+from labelwise import LinearTree, load_dataset, load_splits, precision_at_k, storage
 from labelwise.comparison.measure import TrainingTimer
 from labelwise.config.presets import load_linear_preset
+from labelwise.datasets.shop import write_shop
 from labelwise.features.tfidf import Tfidf
 from labelwise.metrics import evaluate
 from labelwise.predictions import Predictions

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from labelwise import convert, generate_shop, write_shop
+from labelwise import convert, generate_shop
 from labelwise.cli import main
+from labelwise.datasets.shop import write_shop
 from labelwise.models.linear_tree import LinearTree
 from tests.features.tiny import write_model
 

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from labelwise import Explanation, load_model
-from labelwise.explanations import explain
+from labelwise import load_model
+from labelwise.explanations import Explanation, explain
 
 TEXT = "a mirror for the bathroom"
 

@@ -5,9 +5,10 @@ import re
 
 import pytest
 
-from labelwise import load_dataset, load_splits, split_validation
+from labelwise import load_dataset, load_splits
 from labelwise.cli import train as module
 from labelwise.config.presets import load_preset
+from labelwise.data import split_validation
 from labelwise.models.linear_tree import LinearTree
 
 

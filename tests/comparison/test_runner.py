@@ -4,13 +4,14 @@ import json
 
 import pytest
 
-from labelwise import RunDirectory, generate_shop, precision_at_k
+from labelwise import generate_shop, precision_at_k
 from labelwise.comparison.measure import measure_system
 from labelwise.comparison.runner import EvalSettings, find_outcome, prediction_files, run_comparison
 from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System
 from labelwise.comparison.worker import DataLocation
 from labelwise.errors import DataError
+from labelwise.storage.run_directory import RunDirectory
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from labelwise import Neighbours, explain
+from labelwise import explain
 from labelwise.errors import DataError, StorageError, UsageError
+from labelwise.explanations import Neighbours
 from labelwise.features.normalize import unit_rows
 from labelwise.models.prediction_cache import PredictionCache
 

@@ -7,7 +7,8 @@ import sys
 import pytest
 from rich.console import Console
 
-from labelwise import Explanation, explain
+from labelwise import explain
+from labelwise.explanations import Explanation
 
 
 def test_an_explanation_survives_json(ensemble, neural, linear, shop):

@@ -11,7 +11,8 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from labelwise import Encoder, EncoderConfig
+from labelwise import Encoder
+from labelwise.config import EncoderConfig
 from labelwise.errors import StorageError, UsageError
 from labelwise.features import pretrained
 from labelwise.features.pooling import pool

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from labelwise import DataError, StorageError, Tfidf, TfidfConfig, UsageError
+from labelwise import DataError, Tfidf, UsageError
+from labelwise.config import TfidfConfig
+from labelwise.errors import StorageError
 from labelwise.features import blocks
 from tests.reference import tokens as reference
 

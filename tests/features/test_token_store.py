@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelwise import TokenStore
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.features import token_store as tokens
+from labelwise.features.token_store import TokenStore
 from tests.features.tiny import WORDS, make_tokenizer
 
 TEXTS = ["the law of fishing quotas", "", "a shoe", "cheap " * 500]
@@ -137,7 +137,8 @@ def test_lone_surrogates_are_replaced(tokenizer):
 
 def test_tokens_and_settings_need_no_torch():
     code = (
-        "import sys, labelwise, labelwise.features.pretrained; labelwise.TokenStore; labelwise.EncoderConfig(); "
+        "import sys, labelwise.config, labelwise.features.pretrained, labelwise.features.token_store; "
+        "labelwise.config.EncoderConfig(); "
         "print('torch' in sys.modules, 'transformers' in sys.modules)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

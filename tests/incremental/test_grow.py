@@ -10,7 +10,6 @@ from labelwise import (
     LinearTree,
     NewLabel,
     add_labels,
-    calibration_error,
     generate_shop,
     keep_documents,
     load_model,
@@ -20,6 +19,7 @@ from labelwise import (
 from labelwise.config import IncrementalConfig, IndexConfig, LinearTreeConfig, RankerConfig
 from labelwise.errors import DataError, UsageError
 from labelwise.incremental import AddedLabel, added_labels
+from labelwise.metrics import calibration_error
 from tests.incremental.conftest import KINDS, LINEAR
 from tests.reference.weights import level_matrix
 

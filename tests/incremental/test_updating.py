@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from labelwise import Dataset, LinearTree, add_labels, generate_shop, keep_documents, load_model, precision_at_k, update
 from labelwise.config import IndexConfig, LinearTreeConfig, RankerConfig
 from labelwise.errors import DataError, UsageError
-from labelwise.models.training_report import Update
+from labelwise.models.training_report import RecordedUpdate
 from tests.incremental.conftest import KINDS
 from tests.incremental.test_grow import n_features, predicted, weights
 from tests.reference.weights import level_matrix
@@ -35,7 +35,7 @@ def test_labels_of_other_clusters_keep_their_weights(name, fitted, shop, tmp_pat
         assert touched.all() == (tree.n_clusters == 1)
         assert (new[:, touched] != old[:, touched]).any()
     n_labels = len(np.unique(data.Y.indices))
-    assert updated.report_.updates == [Update(documents=len(data), pairs=data.Y.nnz, labels=n_labels)]
+    assert updated.report_.updates == [RecordedUpdate(documents=len(data), pairs=data.Y.nnz, labels=n_labels)]
     updated.save(tmp_path / "updated")
     assert predicted(load_model(tmp_path / "updated"), shop.test.texts) == predicted(updated, shop.test.texts)
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from labelwise import LinearTree, generate_shop, load_model, load_preset, ndcg_at_k, precision_at_k
+from labelwise import LinearTree, generate_shop, load_model, load_preset, precision_at_k
+from labelwise.metrics import ndcg_at_k
 from tests.integrations.test_subjects import CORPUS, VOCABULARY, Document
 
 pytest.importorskip("annif", reason="annif is not installed; make test-annif gives it an environment of its own")

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from labelwise import generate_shop, precision_at_k, split_validation
+from labelwise import generate_shop, precision_at_k
+from labelwise.data import split_validation
 from labelwise.errors import DataError
 from labelwise.metrics import calibration_error
 from labelwise.models.calibrator import Calibrator

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelwise import generate_shop, split_validation
+from labelwise import generate_shop
 from labelwise.config import HoldoutConfig
+from labelwise.data import split_validation
 from labelwise.data.split import split_rows
 from labelwise.errors import DataError
 from labelwise.models.training_data import TrainingData

@@ -4,15 +4,16 @@ import json
 
 import pytest
 
-from labelwise import LinearTree, StorageError, load_model
+from labelwise import LinearTree, load_model
+from labelwise.errors import StorageError
 from labelwise.models.training_report import (
     HOLDOUT_KINDS,
     AddedLabel,
     HoldoutResult,
     MemberResult,
+    RecordedUpdate,
     TrainingReport,
     Tuning,
-    Update,
 )
 
 ENTRIES = {
@@ -50,7 +51,7 @@ def test_every_entry_is_typed_and_written_as_it_was_read():
     assert report.held_out_scores == {"P@1": 80.0}
     assert report.members == [MemberResult(name="linear, one tree", weight=None, scores={"P@1": 80.0})]
     assert report.added == [AddedLabel(label="cycling", examples=2)]
-    assert report.updates == [Update(documents=3, pairs=4, labels=2)]
+    assert report.updates == [RecordedUpdate(documents=3, pairs=4, labels=2)]
 
 
 def test_entries_are_written_in_the_order_of_their_arrival():

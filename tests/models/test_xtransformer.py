@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from labelwise import Ensemble, add_labels, explain, generate_shop, load_model, precision_at_k, split_validation
+from labelwise import Ensemble, add_labels, explain, generate_shop, load_model, precision_at_k
 from labelwise.config import EnsembleConfig, HoldoutConfig
 from labelwise.config.presets import load_preset
+from labelwise.data import split_validation
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.match.finetuned import FineTunedMatcher
 from labelwise.match.frozen import FrozenMatcher

@@ -11,11 +11,11 @@ from labelwise.errors import StorageError, UsageError
 from labelwise.rank.ranker import (
     SCORE_TRANSFORMS,
     SHARES,
-    Candidates,
     HeldOutInputs,
     Inputs,
     Ranker,
     RankerData,
+    RankerSearchSpace,
     choose_ranker,
 )
 
@@ -174,7 +174,7 @@ def test_the_better_share_of_the_networks_labels_is_chosen(data, network_knows):
     hints = Y.toarray() - 0.5 if network_knows else rng.normal(size=Y.shape)
     noise = sp.csr_array(unit(rng.random(inputs.X.shape)))
     seen = Inputs(noise if network_knows else inputs.X, unit(hints), inputs.found)
-    candidates = Candidates(score_transforms=[("ranker-only", 1.0), ("l3-hinge", 1.0)])
+    candidates = RankerSearchSpace(score_transforms=[("ranker-only", 1.0), ("l3-hinge", 1.0)])
     training, held_out = RankerData(seen, Y, CLUSTERS), HeldOutInputs(seen, Y)
     choice = choose_ranker(training, held_out, CONFIG, candidates, label_head=(weight, bias), threads=1)
     best = max(choice.trials, key=lambda trial: np.mean(trial["precisions"]))
@@ -210,7 +210,7 @@ def split(data, n=100):
 def test_the_better_combination_is_chosen(matcher_knows):
     score_transforms = [("ranker-only", 1.0), ("l3-hinge", 1.0)]
     score_transforms = score_transforms if matcher_knows else score_transforms[::-1]
-    candidates = Candidates(dense_weights=[1.0], score_transforms=score_transforms)
+    candidates = RankerSearchSpace(dense_weights=[1.0], score_transforms=score_transforms)
     choice = choose_ranker(*split(planted_choice(matcher_knows=matcher_knows)), CONFIG, candidates)
     ranker, final = choice.evaluated, choice.final
     assert ranker.score_transform == ("l3-hinge" if matcher_knows else "ranker-only")
@@ -225,7 +225,7 @@ def test_the_better_weight_of_the_embedding_is_chosen():
     training, held_out = split(planted_choice(matcher_knows=True))
     for weights, expected in (((1e-3, 2.0), 2.0), ((2.0, 1e-3), 2.0)):
         events = []
-        candidates = Candidates(dense_weights=weights, score_transforms=[("l3-hinge", 1.0), ("l3-hinge", 0.3)])
+        candidates = RankerSearchSpace(dense_weights=weights, score_transforms=[("l3-hinge", 1.0), ("l3-hinge", 0.3)])
         keep = lambda *event, events=events: events.append(event)  # noqa: E731
         choice = choose_ranker(training, held_out, CONFIG, candidates, on_event=keep)
         assert choice.evaluated.dense_weight == choice.final.dense_weight == expected
@@ -239,7 +239,7 @@ def test_the_better_weight_of_the_embedding_is_chosen():
 def test_where_there_is_one_kind_of_features_no_weight_is_chosen(data):
     inputs, Y, _M = data
     alone = Inputs(inputs.X, None, inputs.found)
-    candidates = Candidates(score_transforms=SCORE_TRANSFORMS[:2])
+    candidates = RankerSearchSpace(score_transforms=SCORE_TRANSFORMS[:2])
     choice = choose_ranker(RankerData(alone, Y, CLUSTERS), HeldOutInputs(alone, Y), CONFIG, candidates)
     assert choice.evaluated.dense_weight == choice.final.dense_weight == 1
     assert len(choice.trials) == 2
@@ -253,7 +253,7 @@ def test_held_out_documents_are_learnt_from_in_the_end(data, negatives):
     config = RankerConfig(**settings, matcher_sweeps=3000, negatives=negatives)
     held = np.array([3, 40, 41, 77, 118])
     rest = np.setdiff1d(np.arange(len(M.indptr) - 1), held)
-    candidates = Candidates(dense_weights=[2.0], score_transforms=SCORE_TRANSFORMS[1:3])
+    candidates = RankerSearchSpace(dense_weights=[2.0], score_transforms=SCORE_TRANSFORMS[1:3])
     held_out = HeldOutInputs(inputs.take(held), Y[held], held)
     choice = choose_ranker(RankerData(inputs, Y, CLUSTERS), held_out, config, candidates)
     for found, rows in ((choice.evaluated, rest), (choice.final, np.arange(len(held) + len(rest)))):

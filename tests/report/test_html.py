@@ -2,7 +2,7 @@
 
 import json
 
-from labelwise.report.html import data, join, short, table, tag
+from labelwise.report.html import join, json_script, short, table, tag
 from tests.report.reading import Page
 
 
@@ -11,7 +11,7 @@ def test_html_is_escaped_by_construction():
     assert join("<", None, 3) == "&lt;3"
     assert "&lt;td&gt;" in table(["<td>"], [["<td>"]])
     hard = ["</script>", "<!--", "\u2028", "&amp;", "é"]
-    page = Page(data("x", hard))
+    page = Page(json_script("x", hard))
     assert json.loads(page.all("script", id="x")[0][1]) == hard
     assert page.errors == []
     assert short("  one\n two three", 9) == "one two…"

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from labelwise import RunDirectory, UsageError, storage
+from labelwise import UsageError, storage
 from labelwise.report import write_report
 from labelwise.report.record import read_records
+from labelwise.storage.run_directory import RunDirectory
 from tests.report.reading import read
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelwise import LinearTree, RunDirectory, UsageError, generate_shop
+from labelwise import LinearTree, UsageError, generate_shop
 from labelwise.config import HoldoutConfig, IndexConfig, LinearTreeConfig
 from labelwise.data import Dataset
 from labelwise.errors import DataError
@@ -15,6 +15,7 @@ from labelwise.metrics import calibration_error, evaluate, macro_f1
 from labelwise.models.training_report import HoldoutResult
 from labelwise.report import write_report
 from labelwise.report.split_evaluation import evaluate_split
+from labelwise.storage.run_directory import RunDirectory
 from tests.report.reading import read
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;"

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from labelwise import StorageError, UsageError, storage
+from labelwise import UsageError, storage
 from labelwise.config import TfidfConfig
+from labelwise.errors import StorageError
 
 DTYPES = [
     np.bool_,

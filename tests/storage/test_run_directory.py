@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labelwise import RunDirectory, StorageError, UsageError, storage
+from labelwise import UsageError, storage
 from labelwise.config import LinearTreeConfig, TfidfConfig
+from labelwise.errors import StorageError
+from labelwise.storage.run_directory import RunDirectory
 
 
 def save(value, path):

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelwise import generate_shop, load_model, precision_at_k, write_shop
+from labelwise import generate_shop, load_model, precision_at_k
 from labelwise.config import EnsembleConfig, LinearTreeConfig
 from labelwise.config.presets import load_preset
 from labelwise.data import Dataset
+from labelwise.datasets.shop import write_shop
 from labelwise.errors import DataError, UsageError
 from labelwise.models.ensemble import Ensemble
 from labelwise.models.linear_tree import LinearTree

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelwise import Dataset, generate_shop, split_validation
+from labelwise import Dataset, generate_shop
 from labelwise.config import LinearTreeConfig
 from labelwise.config.presets import load_preset
+from labelwise.data import split_validation
 from labelwise.errors import DataError
 from labelwise.tuning.search import METRIC, MIN_GAIN, Trial, TuningResult, show_setting, stepped, tune
 

@@ -11,7 +11,7 @@ from labelwise.errors import DataError
 from labelwise.incremental.grow import with_changed_members
 from labelwise.models.base import Model, check_fitted
 from labelwise.models.growth import EncodedDocs, GrowthAdapter
-from labelwise.models.training_report import TrainingReport, Update
+from labelwise.models.training_report import RecordedUpdate, TrainingReport
 from labelwise.rank.level_columns import with_blocks
 from labelwise.rank.level_trainer import LevelTrainer
 from labelwise.rank.sparse_weights import LevelWeights
@@ -52,7 +52,7 @@ def update(model: Model, data: Dataset, *, on_event: OnEvent | None = None) -> M
         return adapter.with_label_trees(label_trees, member.labels_)
 
     def record(report: TrainingReport) -> None:
-        sizes = Update(documents=len(rows), pairs=int(Y.nnz), labels=len(np.unique(Y.indices)))
+        sizes = RecordedUpdate(documents=len(rows), pairs=int(Y.nnz), labels=len(np.unique(Y.indices)))
         report.updates = [*report.updates, sizes]
 
     return with_changed_members(model, updated, record)

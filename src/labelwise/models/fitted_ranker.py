@@ -20,11 +20,11 @@ from labelwise.rank.ranker import (
     SCORE_TRANSFORMS,
     SHARES,
     WEIGHTS,
-    Candidates,
     HeldOutInputs,
     Inputs,
     Ranker,
     RankerData,
+    RankerSearchSpace,
     choose_ranker,
 )
 from labelwise.types import Csr, Floats, OnEvent
@@ -92,7 +92,7 @@ def fit_ranker(
         return FittedRanker(ranker, TrainingReport(chosen=chosen), None)
     known = Csr(holdout.Y[:, : Y.shape[1]])
     # All is chosen by documents that the evaluated ranker has not seen; the final ranker learns from them too.
-    candidates = Candidates(
+    candidates = RankerSearchSpace(
         dense_weights=WEIGHTS if config.dense_weight is None else [config.dense_weight],
         score_transforms=_transforms_left(config),
         label_weights=SHARES if config.label_weight is None else [config.label_weight],

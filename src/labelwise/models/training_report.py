@@ -84,7 +84,7 @@ class AddedLabel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Update:
+class RecordedUpdate:
     """Sizes of a later data set that the model also learnt from."""
 
     documents: int
@@ -122,7 +122,7 @@ class TrainingReport:
     """Annif's analyzer whose words the model reads."""
     added: list[AddedLabel] = field(default_factory=list)
     """Labels that were added after training, oldest first."""
-    updates: list[Update] = field(default_factory=list)
+    updates: list[RecordedUpdate] = field(default_factory=list)
     """Data sets that the model learnt from after training, oldest first."""
     others: dict[str, Any] = field(default_factory=dict)
     """Entries of config.json that this version does not know; they are kept."""
@@ -165,7 +165,7 @@ def _plain(value: Any) -> Any:
         return value.to_dict()
     if isinstance(value, list):
         return [_plain(one) for one in value]
-    return asdict(value) if isinstance(value, Tuning | MemberResult | AddedLabel | Update) else value
+    return asdict(value) if isinstance(value, Tuning | MemberResult | AddedLabel | RecordedUpdate) else value
 
 
 def _restored(kind: type[Any], values: Mapping[str, Any]) -> Any:
@@ -193,7 +193,7 @@ _ENTRIES: dict[str, Callable[[Any], Any]] = {
     "validation": partial(_restored, HoldoutResult),
     "members": _each(MemberResult),
     "added": _each(AddedLabel),
-    "updates": _each(Update),
+    "updates": _each(RecordedUpdate),
 }
 """How each entry of config.json is read."""
 

@@ -238,7 +238,7 @@ class Ranker:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class RankerSearchSpace:
     """The settings of a ranker that held-out documents choose from."""
 
     dense_weights: Sequence[float] = WEIGHTS
@@ -265,7 +265,7 @@ def choose_ranker(
     training: RankerData,
     held_out: HeldOutInputs,
     config: RankerConfig,
-    candidates: Candidates,
+    candidates: RankerSearchSpace,
     *,
     label_head: tuple[Floats, Floats] | None = None,
     seed: int = 0,
@@ -302,7 +302,7 @@ class _Search:
     def __init__(
         self,
         held_out: HeldOutInputs,
-        candidates: Candidates,
+        candidates: RankerSearchSpace,
         label_head: tuple[Floats, Floats] | None,
         threads: int | None,
     ) -> None:

@@ -71,7 +71,7 @@ def section(name: str, title: str, *children: Child) -> Html:
     return tag("section", tag("h2", title), *children, id=name)
 
 
-def data(name: str, value: Any) -> Html:
+def json_script(name: str, value: Any) -> Html:
     """A value as JSON for the program of the page. No string in it can end the script element."""
     plain = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for letter in "<>&\u2028\u2029":

@@ -12,7 +12,7 @@ from labelwise.data.stats import HEAD_DOCUMENTS, describe, label_counts
 from labelwise.models.base import Model
 from labelwise.report.chart import Chart, Point, Scale, figure
 from labelwise.report.clusters import TreeDrawing
-from labelwise.report.html import Child, Html, data, facts, join, paragraph, section, table, tag
+from labelwise.report.html import Child, Html, facts, join, json_script, paragraph, section, table, tag
 from labelwise.report.record import RunRecord
 from labelwise.types import Ints
 
@@ -123,7 +123,7 @@ def tree_part(drawing: TreeDrawing | None, remarks: Sequence[str]) -> Html:
         "noscript",
         paragraph("The tree is drawn by a program inside this page, which your browser does not run.", kind="absent"),
     )
-    nodes = data("tree-data", drawing.nodes)
+    nodes = json_script("tree-data", drawing.nodes)
     return section("tree", "Label tree", paragraph(explanation), view, without, *notes, nodes)
 
 

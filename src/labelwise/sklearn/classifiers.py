@@ -57,7 +57,7 @@ from labelwise.types import OnEvent
 
 need("sklearn", extra="sklearn", purpose="the estimators of labelwise.sklearn")
 
-from labelwise.sklearn.base import LabelwiseClassifier, SparseOutput  # noqa: E402
+from labelwise.sklearn.estimator import LabelwiseClassifier, SparseOutput  # noqa: E402
 
 __all__ = ["EnsembleClassifier", "LinearTreeClassifier", "XTransformerClassifier"]
 

@@ -13,7 +13,8 @@ pytest.importorskip("onnxscript", reason="needs the extra onnx")
 
 import torch
 
-from labelwise import Encoder, EncoderConfig, XTransformer, explain, load_model, load_preset
+from labelwise import Encoder, XTransformer, explain, load_model, load_preset
+from labelwise.config import EncoderConfig
 from labelwise.errors import MissingExtraError, StorageError, UsageError
 from labelwise.features import onnx_encoder as onnx
 from labelwise.features.onnx_encoder import OnnxEncoder

@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from labelwise import generate_shop, load_model, precision_at_k, split_validation
+from labelwise import generate_shop, load_model, precision_at_k
 from labelwise.config import EnsembleConfig, HoldoutConfig
 from labelwise.config.presets import load_preset
+from labelwise.data import split_validation
 from labelwise.data.split import split_rows
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.features.encoder import Encoder
