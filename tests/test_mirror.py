@@ -28,6 +28,7 @@ OTHER_TESTS = {
     "cli/test_ensemble": "labelwise train with several members",
     "cli/test_neural": "all commands with a model that has an encoder",
     "docs/test_pages": "the examples of the pages",
+    "docs/test_public_names": "the examples of the public names",
     "docs/test_site": "the site made of the pages",
     "incremental/test_use": "a grown model in the other parts: calibration, explanations, saving",
     "integrations/onnx/test_onnx_export": "the exported model, in a folder with the fixtures that it needs",

@@ -6,7 +6,17 @@ from typing import Any
 
 
 class LabelwiseError(Exception):
-    """Base of every error that labelwise raises on purpose; the command line prints it as one sentence."""
+    """Base of every error that labelwise raises on purpose; the command line prints it as one sentence.
+
+    Examples
+    --------
+    >>> from labelwise import LabelwiseError, load_preset
+    >>> try:
+    ...     load_preset("fast")
+    ... except LabelwiseError as error:
+    ...     print(type(error).__name__, error, sep=": ")
+    UsageError: there is no preset 'fast'; there are: default, ...
+    """
 
     exit_code = 1
 
@@ -20,6 +30,15 @@ class DataError(LabelwiseError, ValueError):
         What is wrong and what to do about it.
     path, line
         The file, and the 1-based number of the line (or row, for formats without lines) in the file.
+
+    Examples
+    --------
+    >>> from labelwise import DataError, load_dataset
+    >>> try:
+    ...     load_dataset("no-such-folder")
+    ... except DataError as error:
+    ...     print(error)
+    no-such-folder: there is no such file or folder; check the spelling
     """
 
     def __init__(self, message: str, *, path: Path | str | None = None, line: int | None = None) -> None:
@@ -33,7 +52,17 @@ class StorageError(LabelwiseError, OSError):
 
 
 class UsageError(LabelwiseError, ValueError):
-    """An option or argument is invalid, whatever the data are."""
+    """An option or argument is invalid, whatever the data are.
+
+    Examples
+    --------
+    >>> from labelwise import LinearTree, UsageError
+    >>> try:
+    ...     LinearTree(cost=-1)
+    ... except UsageError as error:
+    ...     print(error)
+    LinearTree: cost is -1; it must be a number above 0
+    """
 
     exit_code = 2
 

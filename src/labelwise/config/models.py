@@ -34,7 +34,17 @@ _HOLDOUT_BEFORE: Mapping[str, str | None] = {
 
 @dataclass(frozen=True, kw_only=True)
 class XTransformerConfig(Settings):
-    """The three stages of X-Transformer: label index, neural matcher, ranker on tf-idf and embeddings."""
+    """The three stages of X-Transformer: label index, neural matcher, ranker on tf-idf and embeddings.
+
+    Examples
+    --------
+    >>> from labelwise import XTransformer, XTransformerConfig
+    >>> from labelwise.config import EncoderConfig
+    >>> config = XTransformerConfig(encoder=EncoderConfig(name="minilm", max_length=32), fine_tune=False)
+    >>> config.describe()
+    'minilm, pifa-neural, not fine-tuned'
+    >>> model = XTransformer(config)
+    """
 
     kind: ClassVar[str] = "x-transformer"
     RENAMED: ClassVar[Mapping[str, str | None]] = {"combine": "score_transform", **_HOLDOUT_BEFORE}
@@ -108,7 +118,17 @@ class XTransformerConfig(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class LinearTreeConfig(Settings):
-    """A tree of linear models over tf-idf, or several trees averaged."""
+    """A tree of linear models over tf-idf, or several trees averaged.
+
+    Examples
+    --------
+    >>> from labelwise import LinearTree, LinearTreeConfig
+    >>> from labelwise.config import TfidfConfig
+    >>> config = LinearTreeConfig(n_trees=3, tfidf=TfidfConfig(ngram_range=(1, 2)))
+    >>> config.describe()
+    'linear, 3 trees'
+    >>> model = LinearTree(config)
+    """
 
     kind: ClassVar[str] = "linear-tree"
     label_embedding: ClassVar[LabelEmbedding] = "pifa-tfidf"
@@ -180,7 +200,16 @@ class LinearTreeConfig(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class EnsembleConfig(Settings):
-    """Several models over the same labels, combined into one."""
+    """Several models over the same labels, combined into one.
+
+    Examples
+    --------
+    >>> from labelwise import Ensemble, EnsembleConfig, LinearTreeConfig, load_preset
+    >>> config = EnsembleConfig(members=(LinearTreeConfig(), load_preset("parabel")), rule="average")
+    >>> config.describe()
+    'ensemble of 2 models'
+    >>> model = Ensemble(config)
+    """
 
     kind: ClassVar[str] = "ensemble"
     RENAMED: ClassVar[Mapping[str, str | None]] = {

@@ -77,6 +77,15 @@ def convert(
         Settings of the features that are made from texts.
     **options
         Fields of `ReadOptions`.
+
+    Examples
+    --------
+    >>> from labelwise import convert
+    >>> from labelwise.datasets.shop import write_shop
+    >>> summary = write_shop("my-shop", 500, 100)
+    >>> done = convert("my-shop", "my-csv", "csv")
+    >>> done.documents, done.n_labels
+    ({'train': 450, 'test': 50}, 100)
     """
     options_ = ReadOptions.of(options)
     check_format(to)

@@ -16,6 +16,16 @@ class Dataset:
     """Documents with their labels.
 
     Rows of `texts`, `Y`, `ids` and `features` belong together; so do columns of `Y` and `labels`.
+
+    Examples
+    --------
+    >>> from labelwise import Dataset
+    >>> data = Dataset.from_frame({"text": ["red shoe", "blue mug"], "labels": [["shoe", "red"], ["mug", "blue"]]})
+    >>> len(data), data.labels
+    (2, ['shoe', 'red', 'mug', 'blue'])
+    >>> data.Y.toarray()
+    array([[1., 1., 0., 0.],
+           [0., 0., 1., 1.]], dtype=float32)
     """
 
     Y: Csr

@@ -56,7 +56,14 @@ def load_dataset(
 
     Examples
     --------
-    >>> train = load_dataset("my-data", "train", text_column="title,content", label_separator=";")
+    >>> from labelwise import load_dataset
+    >>> with open("tickets.csv", "w") as file:
+    ...     print("subject,body,tags", file=file)
+    ...     print("Login,The page is blank,login;browser", file=file)
+    ...     print("Money back,Wrong card,refund", file=file)
+    >>> data = load_dataset("tickets.csv", text_column="subject,body", labels_column="tags", label_separator=";")
+    >>> data.texts[0], data.labels
+    ('Login The page is blank', ['login', 'browser', 'refund'])
     """
     options_ = ReadOptions.of(options)
     source = open_source(path, format=format, options=options_)
@@ -105,7 +112,17 @@ def load_splits(
     bad_rows: BadRows | None = None,
     **options: Any,
 ) -> dict[str, Dataset]:
-    """Every split there is at `path`, train first, over one list of labels. Parameters as for `load_dataset`."""
+    """Every split there is at `path`, train first, over one list of labels. Parameters as for `load_dataset`.
+
+    Examples
+    --------
+    >>> from labelwise import load_splits
+    >>> from labelwise.datasets.shop import write_shop
+    >>> summary = write_shop("my-shop", 500, 100)  # train.jsonl, test.jsonl and labels.txt
+    >>> splits = load_splits("my-shop")
+    >>> {name: len(split) for name, split in splits.items()}
+    {'train': 450, 'test': 50}
+    """
     options_ = ReadOptions.of(options)
     source = open_source(path, format=format, options=options_)
     bad = _counter(bad_rows, options_)

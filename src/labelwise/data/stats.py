@@ -73,7 +73,17 @@ class Statistics:
 
 
 def describe(splits: Mapping[str, Dataset]) -> Statistics:
-    """Statistics of the splits that `load_splits` gives; "train" has to be among them."""
+    """Statistics of the splits that `load_splits` gives; "train" has to be among them.
+
+    Examples
+    --------
+    >>> from labelwise import describe, generate_shop
+    >>> statistics = describe(generate_shop(500, 100))
+    >>> statistics.n_train, statistics.n_test, statistics.n_labels
+    (450, 50, 100)
+    >>> print(f"{statistics.labels_per_document:.2f} labels per document")
+    4.59 labels per document
+    """
     if "train" not in splits:
         there = ", ".join(splits) or "none"
         raise UsageError(f"statistics are about the training split, which is not there; there are: {there}")

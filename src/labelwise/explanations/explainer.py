@@ -31,8 +31,6 @@ def explain(
 ) -> list[Explanation]:
     """Why a text has a label: its words, the path through the tree, and similar documents.
 
-    >>> print(explain(model, "council regulation on fishing quotas")[0])
-
     Parameters
     ----------
     label
@@ -49,6 +47,16 @@ def explain(
         text, prepare them once with `Neighbours.of`.
     threads
         Threads to use; as the model's configuration says if not given.
+
+    Examples
+    --------
+    >>> from labelwise import LinearTree, explain
+    >>> texts = ["red running shoe", "blue running shoe", "red coffee mug", "blue coffee mug"]
+    >>> labels = [["shoe", "red"], ["shoe", "blue"], ["mug", "red"], ["mug", "blue"]]
+    >>> model = LinearTree().fit(texts, labels)
+    >>> explanation = explain(model, "a red shoe", "shoe")[0]
+    >>> explanation.label, [word.term for word in explanation.words]
+    ('shoe', ['shoe', 'red'])
     """
     if not isinstance(text, str):
         raise UsageError(f"text is a {type(text).__name__}, not a string; explain one text at a time")

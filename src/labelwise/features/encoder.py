@@ -43,11 +43,17 @@ TOKENS_PER_PIECE = 1 << 26
 class Encoder:
     """A transformers model with its tokenizer and a pooling: one vector per text.
 
-    >>> encoder = Encoder.load(EncoderConfig(name="minilm"))
-    >>> E = encoder.embed(texts)   # (n_docs, hidden_size)
-
     The model is an ordinary module (`encoder.model`) that any training loop can train; `batch` and `forward` consist of
     tensor operations alone, without waiting for the device, so that a training step can be compiled and captured.
+
+    Examples
+    --------
+    >>> from labelwise import Encoder
+    >>> from labelwise.config import EncoderConfig
+    >>> encoder = Encoder.load(EncoderConfig(name="minilm"))
+    >>> E = encoder.embed(["a sofa", "a couch"])
+    >>> E.shape  # (n_docs, hidden_size)
+    (2, 384)
     """
 
     trainable: ClassVar[bool] = True

@@ -43,7 +43,16 @@ class Tfidf:
     With `opening` the first words of a text count a second time, as terms with the prefix ^: "^cat" is the word cat
     at the beginning of a text, "cat" the word anywhere.
 
-    >>> X = Tfidf(TfidfConfig(ngram_range=(1, 2), min_df=2)).fit_transform(texts)   # (n_docs, n_features)
+    Examples
+    --------
+    >>> from labelwise import Tfidf
+    >>> from labelwise.config import TfidfConfig
+    >>> tfidf = Tfidf(TfidfConfig(ngram_range=(1, 2)))
+    >>> X = tfidf.fit_transform(["red running shoe", "blue running shoe"])
+    >>> X.shape  # 4 words and 3 pairs of words
+    (2, 7)
+    >>> tfidf.transform(["a blue shoe"]).nnz  # blue, shoe
+    2
     """
 
     vocabulary_: Vocabulary

@@ -57,7 +57,14 @@ def add_labels(
 
     Examples
     --------
-    >>> grown = add_labels(model, [{"label": "cycling", "examples": ["a bell for the handlebar"]}], data=train)
+    >>> from labelwise import Dataset, LinearTree, add_labels
+    >>> texts = ["red running shoe", "blue running shoe", "red coffee mug", "blue coffee mug"]
+    >>> labels = [["shoe", "red"], ["shoe", "blue"], ["mug", "red"], ["mug", "blue"]]
+    >>> data = Dataset.from_frame({"text": texts, "labels": labels})
+    >>> model = LinearTree().fit(texts, labels)
+    >>> grown = add_labels(model, [{"label": "sport", "examples": ["running shoe"]}], data=data)
+    >>> [name for name, score in grown.predict(["running"], top_k=2)[0]]
+    ['shoe', 'sport']
     """
     check_fitted(model, "labels_")
     config, new = (config or IncrementalConfig()).validated(), new_labels(labels, model.labels_)
@@ -79,7 +86,17 @@ def add_labels(
 
 
 def remove_labels(model: Model, labels: Iterable[str]) -> Model:
-    """A model without some labels. Without all added labels, it predicts exactly as before they were added."""
+    """A model without some labels. Without all added labels, it predicts exactly as before they were added.
+
+    Examples
+    --------
+    >>> from labelwise import LinearTree, remove_labels
+    >>> texts = ["red running shoe", "blue running shoe", "red coffee mug", "blue coffee mug"]
+    >>> labels = [["shoe", "red"], ["shoe", "blue"], ["mug", "red"], ["mug", "blue"]]
+    >>> model = LinearTree().fit(texts, labels)
+    >>> remove_labels(model, ["red", "blue"]).labels_
+    ['shoe', 'mug']
+    """
     check_fitted(model, "labels_")
     names = [labels] if isinstance(labels, str) else list(dict.fromkeys(labels))
     unknown = [name for name in names if name not in set(model.labels_)]
@@ -98,7 +115,19 @@ def remove_labels(model: Model, labels: Iterable[str]) -> Model:
 def keep_documents(
     model: Model, data: Dataset, *, config: IncrementalConfig | None = None, on_event: OnEvent | None = None
 ) -> Model:
-    """A model that keeps the features of some training documents, so that labels can be added without the data."""
+    """A model that keeps the features of some training documents, so that labels can be added without the data.
+
+    Examples
+    --------
+    >>> from labelwise import Dataset, LinearTree, add_labels, keep_documents
+    >>> texts = ["red running shoe", "blue running shoe", "red coffee mug", "blue coffee mug"]
+    >>> labels = [["shoe", "red"], ["shoe", "blue"], ["mug", "red"], ["mug", "blue"]]
+    >>> data = Dataset.from_frame({"text": texts, "labels": labels})
+    >>> model = keep_documents(LinearTree().fit(texts, labels), data)
+    >>> grown = add_labels(model, [{"label": "sport", "examples": ["running shoe"]}])
+    >>> grown.labels_
+    ['shoe', 'red', 'blue', 'mug', 'sport']
+    """
     check_fitted(model, "labels_")
     settings = (config or IncrementalConfig()).validated()
     known = data.with_labels(model.labels_)

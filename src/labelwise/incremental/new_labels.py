@@ -19,7 +19,15 @@ KEYS = ("label", "text", "examples")
 class NewLabel:
     """A label to add to a model.
 
-    >>> NewLabel("cycling", text="bicycles and their riders", examples=("a bell for the handlebar",))
+    Examples
+    --------
+    >>> from labelwise import LinearTree, NewLabel, add_labels
+    >>> texts = ["red running shoe", "blue running shoe", "red coffee mug", "blue coffee mug"]
+    >>> labels = [["shoe", "red"], ["shoe", "blue"], ["mug", "red"], ["mug", "blue"]]
+    >>> model = LinearTree().fit(texts, labels)
+    >>> grown = add_labels(model, [NewLabel("sport", text="running")])
+    >>> [name for name, score in grown.predict(["running"], top_k=2)[0]]
+    ['sport', 'shoe']
     """
 
     label: str

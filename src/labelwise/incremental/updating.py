@@ -29,6 +29,18 @@ def update(model: Model, data: Dataset, *, on_event: OnEvent | None = None) -> M
     ----------
     data
         Documents with labels of the model. Other labels are ignored (`add_labels` adds them).
+
+    Examples
+    --------
+    >>> from labelwise import Dataset, LinearTree, update
+    >>> texts = ["red running shoe", "blue running shoe", "red coffee mug", "blue coffee mug"]
+    >>> labels = [["shoe", "red"], ["shoe", "blue"], ["mug", "red"], ["mug", "blue"]]
+    >>> model = LinearTree().fit(texts, labels)
+    >>> model.predict(["coffee to go"], top_k=1)[0]
+    [('mug', 0.9...)]
+    >>> further = Dataset.from_frame({"text": ["coffee cup", "coffee pot"], "labels": [["red"], ["red"]]})
+    >>> [name for name, score in update(model, further).predict(["coffee to go"], top_k=1)[0]]
+    ['red']
     """
     check_fitted(model, "labels_")
     n_labels = len(model.labels_)

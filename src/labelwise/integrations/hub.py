@@ -65,7 +65,11 @@ def from_pretrained(
 
     Examples
     --------
-    >>> model = labelwise.from_pretrained("user/my-model")
+    >>> from labelwise import LinearTree, from_pretrained
+    >>> LinearTree().fit(["a shoe", "a mug"], [["shoe"], ["mug"]]).save("my-model")
+    >>> model = from_pretrained("my-model")  # or "user/my-model", from the hub
+    >>> model.predict(["my shoe"], top_k=1)[0]
+    [('shoe', 0.8...)]
     """
     if Path(folder_or_repo).is_dir():
         return load_model(folder_or_repo, verify=verify)

@@ -136,10 +136,13 @@ def evaluate(
 
     Examples
     --------
-    >>> evaluation = evaluate(test.Y, model.predict(test.texts), Y_train=train.Y)
+    >>> from labelwise import LinearTree, evaluate, generate_shop
+    >>> train, test = generate_shop(500, 100).values()
+    >>> model = LinearTree().fit(train.texts, train.Y, label_names=train.labels)
+    >>> evaluation = evaluate(test.Y, model.predict(test.texts, top_k=5), Y_train=train.Y)
     >>> evaluation["P@1"]
-    91.4
-    >>> rich.print(evaluation.table())
+    76.0
+    >>> table = evaluation.table()  # rich.print shows it
     """
     ks = check_ks(ks)
     if bootstrap < 0:

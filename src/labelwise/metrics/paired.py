@@ -70,6 +70,17 @@ def compare(
         Compare on the labels of this bucket only; on all labels if None.
     names
         Names of the two systems.
+
+    Examples
+    --------
+    >>> from labelwise import LinearTree, compare, evaluate, generate_shop
+    >>> train, test = generate_shop(500, 100).values()
+    >>> words = LinearTree().fit(train.texts, train.Y)
+    >>> pairs = LinearTree(ngram_range=(1, 2)).fit(train.texts, train.Y)
+    >>> first, second = (evaluate(test.Y, model.predict(test.texts)) for model in (words, pairs))
+    >>> found = compare(first, second)["P@1"]
+    >>> found.difference, found.p_value
+    (-2.0, 1.0)
     """
     if first.truth != second.truth:
         raise DataError(

@@ -21,6 +21,8 @@ def precision_at_k(Y: Csr, Y_pred: Scored, k: int = 5) -> float:
 
     Examples
     --------
+    >>> from scipy.sparse import csr_array
+    >>> from labelwise import precision_at_k
     >>> Y = csr_array([[1, 1, 0], [0, 0, 1]])
     >>> precision_at_k(Y, csr_array([[0.9, 0.1, 0.5], [0.2, 0.8, 0]]), k=2)
     25.0

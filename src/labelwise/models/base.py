@@ -333,7 +333,13 @@ class Model(ABC):
 def load_model(path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Model:
     """A saved model, whatever its kind.
 
+    Examples
+    --------
+    >>> from labelwise import LinearTree, load_model
+    >>> LinearTree().fit(["a shoe", "a mug"], [["shoe"], ["mug"]]).save("my-model")
     >>> model = load_model("my-model")
+    >>> model.predict(["my shoe"], top_k=1)[0]
+    [('shoe', 0.8...)]
     """
     path, shelf = Path(path), shelf or SharedParts()
     kind = known_kind(storage.read_description(path).get("kind"), path)

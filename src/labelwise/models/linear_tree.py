@@ -38,9 +38,14 @@ from labelwise.types import Csr, OnEvent
 class LinearTree(Model):
     """Labels for texts, or for rows of features, by a tree of linear models: Parabel, XR-Linear and their kin.
 
-    >>> model = LinearTree().fit(train.texts, train.Y, label_names=train.labels)
-    >>> model.predict(["council regulation on fishing quotas"], top_k=3)[0]
-    [('fishery management', 0.91), ...]
+    Examples
+    --------
+    >>> from labelwise import LinearTree
+    >>> texts = ["red running shoe", "blue running shoe", "red coffee mug", "blue coffee mug"]
+    >>> labels = [["shoe", "red"], ["shoe", "blue"], ["mug", "red"], ["mug", "blue"]]
+    >>> model = LinearTree().fit(texts, labels)
+    >>> model.predict(["a red shoe"], top_k=2)[0]
+    [('red', 0.9...), ('shoe', 0.6...)]
     """
 
     tfidf_: Tfidf | None

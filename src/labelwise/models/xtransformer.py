@@ -39,9 +39,18 @@ if TYPE_CHECKING:  # an exported model needs no torch
 class XTransformer(Model):
     """Labels for texts: an encoder finds clusters of labels, linear models on tf-idf and embeddings rank the labels.
 
-    >>> model = XTransformer().fit(train.texts, train.Y, label_names=train.labels, validation=validation)
-    >>> model.predict(["council regulation on fishing quotas"], top_k=3)[0]
-    [('fishery management', 0.93), ...]
+    The preset `hybrid` needs no GPU. Without a preset the encoder is fine-tuned.
+
+    Examples
+    --------
+    >>> from labelwise import XTransformer
+    >>> texts = ["red running shoe", "blue running shoe", "red coffee mug", "blue coffee mug"]
+    >>> labels = [["shoe", "red"], ["shoe", "blue"], ["mug", "red"], ["mug", "blue"]]
+    >>> model = XTransformer("hybrid", encoder="minilm").fit(texts, labels)
+    >>> for suggestions in model.predict(["sneakers", "a cup"], top_k=1):  # words that no training text has
+    ...     print(suggestions)
+    [('shoe', 0.5...)]
+    [('mug', 0.5...)]
     """
 
     kind = "x-transformer"

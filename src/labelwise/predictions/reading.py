@@ -40,6 +40,15 @@ def read_predictions(
     ids
         The documents wanted, in this order; all of them must be in the file once, and no others.
         A file without ids is taken to be in this order already.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from labelwise import read_predictions
+    >>> _ = Path("theirs.jsonl").write_text('{"id": "d1", "labels": [["shoe", 0.9], ["red", 0.4]]}')
+    >>> predictions = read_predictions("theirs.jsonl")
+    >>> predictions.ids, predictions[0]
+    (['d1'], [('shoe', 0.9), ('red', 0.4)])
     """
     path = Path(path)
     kind = format_of(path, (*SUFFIXES, ".npz"))

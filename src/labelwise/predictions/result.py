@@ -22,8 +22,17 @@ class Predictions:
 
     Iterates as ``[(label, score), …]`` per document, best first; equal scores by column.
 
-    >>> for suggestions in model.predict(texts):
-    ...     label, score = suggestions[0]
+    Examples
+    --------
+    >>> from labelwise import LinearTree, Predictions
+    >>> texts = ["red running shoe", "blue running shoe", "red coffee mug", "blue coffee mug"]
+    >>> labels = [["shoe", "red"], ["shoe", "blue"], ["mug", "red"], ["mug", "blue"]]
+    >>> predictions: Predictions = LinearTree().fit(texts, labels).predict(["a red shoe", "a blue mug"], top_k=2)
+    >>> for suggestions in predictions:
+    ...     print([name for name, score in suggestions])
+    ['red', 'shoe']
+    ['blue', 'mug']
+    >>> predictions.write("predictions.csv")
     """
 
     matrix: Csr

@@ -73,10 +73,10 @@ def train(
     Examples
     --------
     >>> from labelwise import generate_shop, train
-    >>> shop = generate_shop(400, 100)
+    >>> shop = generate_shop(500, 100)
     >>> model = train(shop["train"], preset="parabel", n_trees=1)
-    >>> len(model.predict(["a warm winter jacket"], top_k=3)[0])
-    3
+    >>> [name for name, probability in model.predict(["Mirror, 40 cm, Oak"], top_k=1)[0]]
+    ['mirror']
     """
     if out is not None and Path(out).is_file():
         raise UsageError(f"{out} is a file; give a folder for the model")

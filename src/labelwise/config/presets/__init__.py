@@ -45,7 +45,11 @@ def load_preset(name: Path | str, **overrides: Any) -> Config:
 
     Examples
     --------
+    >>> from labelwise import LinearTree, load_preset
     >>> config = load_preset("parabel", n_trees=1, cost=2.0, ranker={"threshold": 0.05})
+    >>> config.n_trees, config.ranker.cost, config.ranker.threshold
+    (1, 2.0, 0.05)
+    >>> model = LinearTree(config)
     """
     if str(name).endswith(".toml"):
         path = Path(name)

@@ -114,9 +114,12 @@ def generate_shop(
 
     Examples
     --------
-    >>> shop = generate_shop(1_000, 500)
-    >>> shop["train"].Y.shape, shop["test"].Y.shape
-    ((900, 500), (100, 500))
+    >>> from labelwise import generate_shop
+    >>> train, test = generate_shop(500, 100).values()
+    >>> train.Y.shape, test.Y.shape
+    ((450, 100), (50, 100))
+    >>> train.labels[:3]
+    ['alpine hut tour', 'aroma candle', 'artificial plant']
     """
     shop = Shop(n_products, n_queries, seed=seed, test_fraction=test_fraction)
     texts: dict[bool, list[str]] = {False: [], True: []}

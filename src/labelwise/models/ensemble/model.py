@@ -40,10 +40,14 @@ if TYPE_CHECKING:
 class Ensemble(Model):
     """Labels by several models: each lists its best, a rule makes one list of theirs.
 
-    >>> members = tuple(load_preset("x-transformer", label_embedding=kind) for kind in ("pifa-tfidf", "pifa-neural"))
-    >>> model = Ensemble(EnsembleConfig(members=members)).fit(train.texts, train.Y, label_names=train.labels)
-    >>> model.predict(["council regulation on fishing quotas"], top_k=3)[0]
-    [('fishery management', 0.94), ...]
+    Examples
+    --------
+    >>> from labelwise import Ensemble
+    >>> texts = ["red running shoe", "blue running shoe", "red coffee mug", "blue coffee mug"]
+    >>> labels = [["shoe", "red"], ["shoe", "blue"], ["mug", "red"], ["mug", "blue"]]
+    >>> model = Ensemble(["parabel", "bonsai"]).fit(texts, labels)
+    >>> model.predict(["a red shoe"], top_k=2)[0]
+    [('red', 0.9...), ('shoe', 0.7...)]
     """
 
     kind = "ensemble"
