@@ -210,6 +210,7 @@ def inputs(
         ]
         before[other.name] = found if several else found[0]
     return {
+        "version": stage.version,
         "settings": stage.settings(config),
         "data": {part: identity(part) for part in stage.data},
         "after": before,
@@ -268,7 +269,6 @@ class StageCache:
                     compute=compute,
                     save=storage.save,
                     load=storage.load,
-                    version=stage.version,
                 )
         result: T = self._results[key]
         return result
@@ -276,6 +276,10 @@ class StageCache:
     def has(self, stage: Stage, inputs: Mapping[str, Any]) -> bool:
         """Whether a result is in memory."""
         return (stage.name, fingerprint(inputs)) in self._results
+
+    def find(self, stage: Stage, inputs: Mapping[str, Any]) -> Any:
+        """A result that is in memory."""
+        return self._results[stage.name, fingerprint(inputs)]
 
     def put(self, stage: Stage, inputs: Mapping[str, Any], result: Any) -> None:
         """Keep a result in memory that came with another one."""
@@ -285,6 +289,10 @@ class StageCache:
         """Let go of results in memory, except for the one with these inputs."""
         names, stays = {stage.name for stage in stages}, None if but is None else fingerprint(but)
         self._results = {key: value for key, value in self._results.items() if key[0] not in names or key[1] == stays}
+
+    def drop(self, stage: Stage, inputs: Mapping[str, Any]) -> None:
+        """Let go of one result in memory."""
+        self._results.pop((stage.name, fingerprint(inputs)), None)
 
     def scratch(self, stage: Stage, inputs: Mapping[str, Any]) -> Path | None:
         """A folder for what a stage writes while it is at work, such as checkpoints; None without a run directory."""
