@@ -7,7 +7,7 @@ resumes; models that are trained together share the results with equal keys. No 
 ::
 
     TFIDF ──► FEATURES ──────────────┐
-    TOKENS ─► EMBEDDINGS ────────────┼─► TREE ─► matcher ─► CANDIDATES ─► NEGATIVES ─► RANKER
+    TOKENS ─► EMBEDDINGS ────────────┼─► TREE ─► matcher ─► CANDIDATES (─► NEGATIVES) ─► RANKER
     LABEL_TEXT_EMBEDDINGS ───────────┘
     TFIDF ──► FEATURES ─► TREE ─► LEVELS                                 (linear models)
 
@@ -145,7 +145,15 @@ def matcher_stage(config: Any) -> Stage:
 
 CANDIDATES = Stage("candidates", reads=("beam",), chooses=lambda config: (matcher_stage(config),))
 VALIDATION_CANDIDATES = Stage("validation-candidates", reads=("beam",), chooses=lambda config: (matcher_stage(config),))
-NEGATIVES = Stage("negatives", reads=("beam", "matcher.negatives_from", "matcher.folds", "seed"), after=(CANDIDATES,))
+NEGATIVES = Stage("negatives", reads=("beam", "matcher.folds", "seed"), after=(CANDIDATES,))
+"""The out-of-fold negatives; without them the candidates are the negatives."""
+
+
+def negatives_stage(config: Any) -> tuple[Stage, ...]:
+    """The stage of the negatives that the settings ask for, beside the candidates."""
+    return (CANDIDATES, NEGATIVES) if config.matcher.negatives_from == "out-of-fold" else (CANDIDATES,)
+
+
 RANKER = Stage(
     "ranker",
     reads=(
@@ -156,11 +164,13 @@ RANKER = Stage(
         "score_transform",
         "matcher_weight",
         "beam",
+        "matcher.negatives_from",
         "holdout.calibrate",
         "seed",
     ),
     data=("labels", *HELD_OUT),
-    after=(FEATURES, TREE, NEGATIVES),
+    after=(FEATURES, TREE),
+    chooses=negatives_stage,
     version=3,
 )
 LEVELS = Stage(
