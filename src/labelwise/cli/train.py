@@ -21,9 +21,8 @@ from labelwise.config.presets import Config, changed
 from labelwise.data import Dataset, Format, ReadOptions
 from labelwise.data.load import load_training_splits
 from labelwise.engine.allocator import limit_heap_growth
-from labelwise.errors import DataError, LabelwiseError, StorageError, UsageError
-from labelwise.models.registry import KINDS
-from labelwise.storage import read_description
+from labelwise.errors import DataError, LabelwiseError, UsageError
+from labelwise.models.registry import check_destination
 
 AS_PRESET = "(default: as the preset says)"
 
@@ -217,12 +216,7 @@ class Train(Command):
             return
         if not self.overwrite:
             raise UsageError(f"{self.model} exists already; choose another place, or pass --overwrite")
-        try:
-            kind = read_description(self.model).get("kind")
-        except StorageError:
-            kind = None
-        if kind not in KINDS:
-            raise UsageError(f"{self.model} is not empty and holds no model; it is not overwritten")
+        check_destination(self.model)
 
     def _read(self, show: Show) -> tuple[Dataset, Dataset | None]:
         """The training split, and the validation split where there is one."""

@@ -17,7 +17,7 @@ from labelwise.data.frames import plain_documents
 from labelwise.data.load import load_training_splits
 from labelwise.data.targets import targets
 from labelwise.errors import DataError, UsageError
-from labelwise.models.registry import new_model
+from labelwise.models.registry import check_destination, new_model
 from labelwise.models.training_report import TrainingClock
 from labelwise.tuning.choice import choose
 
@@ -78,8 +78,8 @@ def train(
     >>> [name for name, probability in model.predict(["Mirror, 40 cm, Oak"], top_k=1)[0]]
     ['mirror']
     """
-    if out is not None and Path(out).is_file():
-        raise UsageError(f"{out} is a file; give a folder for the model")
+    if out is not None:
+        check_destination(out)
     config = None
     if isinstance(preset, str) and preset == AUTO:
         check_settings((LinearTreeConfig, XTransformerConfig), settings, "train")
