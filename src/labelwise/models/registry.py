@@ -1,7 +1,9 @@
 """The kinds of models: the one table that says which kind is which class.
 
 A folder, a preset and a configuration name their kind; everything else asks the model or the configuration itself. A
-new kind of model is a line of `KINDS`, a class of configurations and a class of models: see `labelwise.models.base`.
+new kind of model is a class of models (see `labelwise.models.base`), a class of configurations with its flat names, and
+two entries: a line of `KINDS`, and the class of configurations among those of `SingleConfig` in
+`labelwise.config.models`. Presets, options of the command line, and members of an ensemble derive from the latter.
 """
 
 from __future__ import annotations

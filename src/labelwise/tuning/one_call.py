@@ -89,7 +89,7 @@ def train(
     name = preset if isinstance(preset, str | Path) else type(config).__name__
     if config is None:
         config, name = _chosen(documents, settings)
-    if documents.texts is None and config.encoders():
+    if documents.texts is None and config.texts_only:
         raise DataError(f"{name} reads texts, and these data have only features; use a linear preset, such as default")
     clock, model = TrainingClock(), new_model(config)
     model.fit_dataset(documents, validation or own_validation, run_dir=run_dir, on_event=on_event)
