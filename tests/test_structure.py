@@ -71,6 +71,7 @@ def test_questions_for_a_kind_are_found(structure, code):
         "model = LinearTree(config)",
         'KINDS = {"ensemble": Ensemble}',
         "type(value) is int",
+        "type(self.min_df) is type(self.max_df)",
         "known = flat_names(type(config))",
         "names = [one.name for one in config.encoders()]",
         "self.encoder = encoder",

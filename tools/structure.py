@@ -141,11 +141,9 @@ def kind_questions(tree: ast.AST) -> Iterator[int]:
             yield node.lineno
         elif isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
-            if (
-                any(texts(side) & KINDS or named(side) & CLASSES for side in sides if not isinstance(side, ast.Call))
-                or any(map(is_type_of_model, sides))
-                or (getattr(sides[0], "attr", "") == "encoder" and getattr(sides[-1], "value", "") is None)
-            ):
+            plain = [side for side in sides if not isinstance(side, ast.Call)]
+            asked = any(texts(side) & KINDS or named(side) & CLASSES for side in plain)
+            if asked or any(map(is_type_of_model, sides)) or is_encoder_or_none(sides):
                 yield node.lineno
         elif isinstance(node, ast.MatchClass | ast.MatchValue):
             found = node.cls if isinstance(node, ast.MatchClass) else node.value
@@ -169,7 +167,17 @@ def asked_in(node: ast.AST) -> list[ast.expr]:
 
 def is_type_of_model(node: ast.AST) -> bool:
     """Whether an expression is the type of a model, a configuration or a matcher: `type(config)`."""
-    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "type" and bool(named(node.args[0]) & ASKED)
+    if not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "type":
+        return False
+    (asked,) = node.args
+    return getattr(asked, "attr", getattr(asked, "id", "")) in ASKED
+
+
+def is_encoder_or_none(sides: list[ast.expr]) -> bool:
+    """Whether the sides of a comparison are the encoder of some model and None."""
+    first, last = sides[0], sides[-1]
+    of_model = isinstance(first, ast.Attribute) and first.attr == "encoder" and getattr(first.value, "id", "") != "self"
+    return of_model and isinstance(last, ast.Constant) and last.value is None
 
 
 def named(node: ast.AST) -> set[str]:
