@@ -175,3 +175,22 @@ def test_a_folder_of_another_kind_is_refused(fitted, tmp_path):
     file.write_text(file.read_text().replace('"linear-tree"', '"forest"'))
     with pytest.raises(StorageError, match="holds a forest, no model; give a folder that was written by"):
         load_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "save", [lambda model, place: model.save(place), lambda model, place: model.save_pretrained(place)]
+)
+def test_only_a_model_is_replaced(save, fitted, tmp_path):
+    model, place = fitted("linear-tree"), tmp_path / "place"
+    place.mkdir()
+    save(model, place)  # an empty folder
+    save(model, place)  # a model
+    for name, content in (("precious.txt", "years of work"), ("config.json", "{"), ("config.json", '{"kind": []}')):
+        folder = tmp_path / f"{name}-{len(content)}"
+        folder.mkdir()
+        (folder / name).write_text(content)
+        with pytest.raises(UsageError, match="is not empty and holds no model that can be read; it is not overwritten"):
+            save(model, folder)
+        assert [file.read_text() for file in folder.iterdir()] == [content]
+    with pytest.raises(UsageError, match=r"precious.txt is a file; give a folder for the model"):
+        save(model, tmp_path / "precious.txt-13" / "precious.txt")

@@ -19,7 +19,7 @@ from labelwise.models.calibrator import CALIBRATED_ON, Calibrator
 from labelwise.models.exemplars import Exemplars
 from labelwise.models.holdout import HoldoutEvaluation
 from labelwise.models.prediction_cache import PredictionCache
-from labelwise.models.registry import known_kind, model_class
+from labelwise.models.registry import check_destination, known_kind, model_class
 from labelwise.models.training_data import TrainingData
 from labelwise.models.training_report import TrainingReport
 from labelwise.predictions import Predictions
@@ -229,7 +229,8 @@ class Model(ABC):
     # ------------------------------------------------------------------ keeping
 
     def save(self, path: Path | str) -> None:
-        """Write a self-contained folder from which `load` makes the same model."""
+        """Write a self-contained folder from which `load` makes the same model; a model that lies there is replaced."""
+        check_destination(path)
         with storage.atomic_folder(path, overwrite=True) as folder:
             self.write(folder, SharedParts())
 
