@@ -158,7 +158,7 @@ def test_a_dry_run_only_tells(labelwise, shop, tmp_path, preset):
 
 
 def test_auto(labelwise, shop, shop_features, encoder, tmp_path, monkeypatch):
-    monkeypatch.setattr(auto.Machine, "here", lambda *_, **__: Machine(cores=4, memory=9 * GB))
+    monkeypatch.setattr(auto.Machine, "current", lambda *_, **__: Machine(cores=4, memory=9 * GB))
     result = labelwise("train", shop, tmp_path / "a", "--preset", "auto", "--encoder", encoder)
     assert result.code == 0
     assert result.err.startswith("auto: hybrid\nno GPU to fine-tune on, but 4 cores embed the texts in about 1 s\n")
@@ -172,7 +172,7 @@ def test_auto(labelwise, shop, shop_features, encoder, tmp_path, monkeypatch):
     result = labelwise("train", shop_features, tmp_path / "c", "--preset", "auto", "--epochs", 3)
     assert (result.code, "the preset default (chosen by auto) is of linear trees" in result.err) == (2, True)
     gpu = Machine(cores=4, memory=9 * GB, gpu="pretended", gpu_memory=9 * GB)
-    monkeypatch.setattr(auto.Machine, "here", lambda *_, **__: gpu)
+    monkeypatch.setattr(auto.Machine, "current", lambda *_, **__: gpu)
     result = labelwise("train", shop, tmp_path / "d", "--preset", "auto", "--dry-run", "--epochs", 3)
     assert result.out.startswith("auto: x-transformer\nthere is a GPU to fine-tune on: pretended, 9.0 GB free\n")
 

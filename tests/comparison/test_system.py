@@ -39,7 +39,7 @@ def test_an_ensemble_is_trained_as_one():
     train, test = generate_shop(400, 100).values()
     splits = Splits(name="shop", train=train, validation=None, test=test)
     (linear,) = parse_systems("default+xr-linear")
-    model = linear.make(splits, run_dir=None)
+    model = linear.model_for(splits, run_dir=None)
     assert isinstance(model, Ensemble)
     assert len(model.members_) == 2
     assert 40 < precision_at_k(test.Y, model.predict(test.texts, top_k=1), k=1) <= 100
@@ -70,13 +70,13 @@ def test_options_of_an_encoder_need_one():
 def test_what_is_trained_is_the_preset(tmp_path):
     train, test = generate_shop(300, 100).values()
     splits = Splits(name="shop", train=train, validation=None, test=test)
-    model = System(name="xr-linear", preset="xr-linear").make(splits, run_dir=None)
+    model = System(name="xr-linear", preset="xr-linear").model_for(splits, run_dir=None)
     own = LinearTree(model.config).fit(train.texts, train.Y, label_names=train.labels)
     found, wanted = model.predict(test.texts).matrix, own.predict(test.texts).matrix
     assert np.array_equal(found.toarray(), wanted.toarray())
     model.save(tmp_path / "model")
     loaded = System(name="saved", model=str(tmp_path / "model"))
-    assert np.array_equal(loaded.make(splits, run_dir=None).predict(test.texts).matrix.toarray(), wanted.toarray())
+    assert np.array_equal(loaded.model_for(splits, run_dir=None).predict(test.texts).matrix.toarray(), wanted.toarray())
     with pytest.raises(UsageError, match="a trained model; it has no settings"):
         _ = loaded.config
     assert loaded.identity(splits) == loaded.identity(splits)

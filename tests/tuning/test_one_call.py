@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def no_encoder(monkeypatch):
     """A machine without torch: auto then chooses the linear default."""
-    monkeypatch.setattr(choice.Machine, "here", lambda *_, **__: Machine(cores=2, memory=1 << 33, neural=False))
+    monkeypatch.setattr(choice.Machine, "current", lambda *_, **__: Machine(cores=2, memory=1 << 33, neural=False))
 
 
 def test_a_data_set_and_a_preset(shop, tmp_path):
