@@ -51,7 +51,8 @@ class Shortlist:
         scores = np.zeros((found.shape[0], width), np.float32)
         filled = np.arange(width) < counts[:, None]
         nodes[filled] = found.indices
-        scores[filled] = np.float32(weight) * _logarithms(found.data, score_transform)
+        if weight:  # 0 times the logarithm of nothing would be no number
+            scores[filled] = np.float32(weight) * _logarithms(found.data, score_transform)
         return cls(nodes, scores)
 
 
