@@ -265,7 +265,7 @@ def test_an_ensemble_inside_of_an_ensemble_is_refused(copy_of, folders):
     "target",
     [
         *("../shared/tfidf-1", "../../../shared/tfidf-1", "../../shared/tfidf-9", "../../shared/index-1"),
-        *("shared/tfidf-1", "/shared/tfidf-1", "../../shared/../shared/tfidf-1", "../../shared/tfidf-1/", 5, None, []),
+        *("shared/tfidf-1", "/shared/tfidf-1", "../../shared/./tfidf-1", "../../shared/tfidf-1/", 5, None, []),
     ],
 )
 def test_links_to_other_places_than_the_shared_parts_are_refused(copy_of, target):
