@@ -12,6 +12,7 @@ from inspect import Parameter, Signature
 from pathlib import PurePath
 from typing import Any
 
+from labelwise.config.models import MODEL_CONFIGS
 from labelwise.config.settings import Place, prefix, unknown, with_changes
 from labelwise.errors import UsageError
 
@@ -68,7 +69,7 @@ def with_settings(config: Any, values: Mapping[str, Any], where: str, spell: Cal
 
 def _unknown(config: type[Any], name: str, where: str) -> str:
     """A sentence about a setting that a configuration does not have, but another kind of model perhaps has."""
-    owner = next((other for other in PLACES if other is not config and name in flat_names(other)), None)
+    owner = next((other for other in MODEL_CONFIGS if other is not config and name in flat_names(other)), None)
     if owner is None or getattr(config, "RENAMED", {}).get(name) is not None:
         return unknown(config, name, flat_names(config))
     own, other = (one.__name__.removesuffix("Config") for one in (config, owner))

@@ -8,15 +8,14 @@ model's folder.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 
-from labelwise.errors import StorageError
 from labelwise.rank.ranker import RankerSettings, RankerTrial
+from labelwise.storage.checks import Entries, typed
 
 HOLDOUT_KINDS = {
     "split": "the validation split, which the model was not trained on",
@@ -146,14 +145,13 @@ class TrainingReport:
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any], path: Path | str) -> Self:
-        """A report from what `to_dict` returns, or what earlier versions wrote; `path` is named in errors."""
-        try:
-            report = cls(others={name: value for name, value in entries.items() if name not in _ENTRIES})
-            for name, value in entries.items():
-                if name in _ENTRIES:
-                    setattr(report, name, _ENTRIES[name](value))
-        except (AttributeError, KeyError, TypeError, ValueError) as err:
-            raise StorageError(f"{path} has a damaged training report ({err}); copy or make it again") from err
+        """What `to_dict` gave, and what earlier versions wrote; `path` is named in errors."""
+        where = f"{path} has a damaged training report"
+        values, kinds = Entries(entries, where).values, get_type_hints(cls)
+        report = cls(others={name: value for name, value in values.items() if name not in _ENTRIES})
+        for name, value in values.items():
+            if name in _ENTRIES:
+                setattr(report, name, typed(kinds[name], _with_present_names(name, value), f"{where}: {name}"))
         return report
 
 
@@ -169,29 +167,17 @@ def _plain(value: Any) -> Any:
     return asdict(value) if isinstance(value, Tuning | MemberResult | AddedLabel | RecordedUpdate) else value
 
 
-def _restored(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    """A part of the report; entries that it does not have are left out."""
-    names = {one.name for one in fields(kind)}
-    return kind(**{name: value for name, value in values.items() if name in names})
+def _with_present_names(name: str, value: Any) -> Any:
+    """An entry whose settings of the ranker have their present names."""
+    if name == "trials" and isinstance(value, list):
+        return [_with_present_names("chosen", one) for one in value]
+    if name == "chosen" and isinstance(value, dict):
+        return {"score_transform" if key == "combine" else key: one for key, one in value.items()}
+    return value
 
 
-def _each(kind: type[Any]) -> Callable[[Any], Any]:
-    return lambda rows: [_restored(kind, row) for row in rows]
-
-
-_ENTRIES: dict[str, Callable[[Any], Any]] = {
-    one.name: lambda value: value for one in fields(TrainingReport) if one.name != "others"
-} | {
-    "recall": lambda found: {int(top): value for top, value in found.items()},  # JSON has no numbers for keys
-    "chosen": RankerSettings.from_dict,
-    "trials": lambda trials: [RankerTrial.from_dict(trial) for trial in trials],
-    "tuning": partial(_restored, Tuning),
-    "validation": partial(_restored, HoldoutResult),
-    "members": _each(MemberResult),
-    "added": _each(AddedLabel),
-    "updates": _each(RecordedUpdate),
-}
-"""How each entry of config.json is read."""
+_ENTRIES = frozenset(one.name for one in fields(TrainingReport) if one.name != "others")
+"""The entries of config.json that this version knows; their types are those of the fields."""
 
 
 class TrainingClock:

@@ -120,7 +120,8 @@ def model_config(kind: type[T], preset: Any, settings: Mapping[str, Any]) -> T:
     if type(config) is not kind:
         if not isinstance(config, SINGLE_CONFIGS):
             raise UsageError(
-                f"{model}: {config!r} is not a preset; give its name, a .toml file, or its configuration ({kind.__name__})"
+                f"{model}: {config!r} is not a preset; give its name, a .toml file, or its configuration "
+                f"({kind.__name__})"
             )
         other, given = _model_name(type(config)), repr(preset) if isinstance(preset, str) else "them"
         raise UsageError(
