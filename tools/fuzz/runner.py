@@ -9,9 +9,9 @@ its options:
     python tools/fuzz/presets.py --keep found                failing cases are copied to the folder found
     python tools/fuzz/presets.py --only 7000000012           one case, by the number that a summary gives it
 
-Outcomes: `accepted` and `refused` (a LabelwiseError) are as they should be. All others are failures: `foreign
-exception`, `crash` (the process died), `hang` (over the limit), `memory`, `escape` (see `Watch`), `wrong` (an answer that
-cannot be). The exit code is 1 if there is a failure.
+Outcomes: `accepted` and `refused` (a LabelwiseError) are as they should be. All others are failures:
+`foreign exception`, `crash` (the process died), `hang` (over the limit), `memory`, `escape` (see `Watch`) and `wrong`
+(an answer that cannot be). The exit code is 1 if there is a failure.
 """
 
 from __future__ import annotations
