@@ -51,6 +51,12 @@ class LevelWeights:
         """Number of models."""
         return len(self.child_ids)
 
+    @property
+    def least_n_features(self) -> int:
+        """The smallest number of features that all weights are of: the last row of a block has its largest feature."""
+        last = self.row_indptr[1:][np.diff(self.row_indptr) > 0] - 1
+        return int(self.row_feature[last].max(initial=0)) + 1 if len(last) else 0
+
     def children(self, parent: int) -> slice:
         """Where the children of a parent lie."""
         return slice(int(self.child_indptr[parent]), int(self.child_indptr[parent + 1]))
