@@ -22,7 +22,6 @@ from labelwise.features.encoder_checks import (
     check_config,
     check_tokenizer,
     check_weights,
-    damaged,
     library_refusals,
 )
 from labelwise.features.encoder_folder import (
@@ -37,6 +36,7 @@ from labelwise.features.encoder_folder import (
 from labelwise.features.pooling import pool
 from labelwise.features.pretrained import quiet
 from labelwise.features.token_store import TokenStore, batches
+from labelwise.storage.checks import damaged
 from labelwise.types import OnEvent
 
 if TYPE_CHECKING:

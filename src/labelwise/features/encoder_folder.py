@@ -16,9 +16,10 @@ from labelwise import __version__, storage
 from labelwise.config import EncoderConfig, PoolingMethod
 from labelwise.config.settings import shown
 from labelwise.errors import StorageError, UsageError
-from labelwise.features.encoder_checks import as_table, check_entries, damaged, plain_name, read_document, read_table
+from labelwise.features.encoder_checks import as_table, plain_name, read_document, read_table
 from labelwise.features.pretrained import find_encoder
 from labelwise.features.token_store import TokenStore
+from labelwise.storage.checks import check_folder, damaged
 from labelwise.types import OnEvent
 
 DESCRIPTION = "encoder.json"
@@ -91,12 +92,12 @@ def located(config: EncoderConfig | Path | str | None) -> tuple[EncoderConfig, P
             raise StorageError(f"{folder} is missing; give the folder of an encoder, or copy the model again")
         if not (folder / "config.json").is_file():
             raise UsageError(f"the folder {folder} holds no config.json; give a folder written by save_pretrained")
-        check_entries(folder)
+        check_folder(folder)
         return saved_config(folder).validated(), folder
     settings = EncoderConfig(name=config) if isinstance(config, str) else config or EncoderConfig()
     settings = settings.validated()
     folder = find_encoder(settings.name)
-    check_entries(folder)
+    check_folder(folder)
     return settings, folder
 
 

@@ -88,7 +88,7 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray
         if n_bytes != entry.file_size - 8 - width - length:
             raise ValueError(f"{entry.filename} has another size than its header says")
         content = bytearray(n_bytes)  # scipy changes some arrays in place
-        if stream.readinto(content) != n_bytes or stream.read(1):  # the checksum is compared at the end
+        if stream.readinto(content) != n_bytes or stream.read(1):  # type: ignore[attr-defined]  # the checksum is compared at the end
             raise ValueError(f"{entry.filename} is cut off")
     array = np.frombuffer(content, dtype).reshape(shape, order="F" if by_columns else "C")
     return array.astype(dtype.newbyteorder("="), copy=False)
