@@ -67,29 +67,29 @@ Fields = dict[int, list[Any]]
 def check_onnx(file: Path) -> None:
     """Refuse an ONNX file that is more than the arithmetic of an encoder, or whose weights are not finite."""
     check_file(file)
-    content = memoryview(np.memmap(file, np.uint8, "r") if file.stat().st_size else b"")
+    content = memoryview(np.memmap(file, np.uint8, "r").data if file.stat().st_size else b"")
     try:
         model = _fields(content)
         graphs = model.get(_GRAPH, [])
         if len(graphs) != 1 or _FUNCTIONS in model:
-            raise _NotAnEncoderError("it is no plain graph of operators")
+            raise NoEncoderError("it is no plain graph of operators")
         graph = _fields(graphs[0])
         if _SPARSE_INITIALIZER in graph:
-            raise _NotAnEncoderError("it has sparse weights")
+            raise NoEncoderError("it has sparse weights")
         nodes = graph.get(_NODE, [])
         if len(nodes) > MOST_NODES:
-            raise _NotAnEncoderError(f"it has {len(nodes):,} operators")
+            raise NoEncoderError(f"it has {len(nodes):,} operators")
         tensors = [_fields(tensor) for tensor in graph.get(_INITIALIZER, [])]
         for node in nodes:
             tensors += _node_tensors(_fields(node))
         longest = max((max(_numbers(tensor, _DIMS), default=1) for tensor in tensors), default=1)
         for tensor in tensors:
             _check_tensor(tensor, file, max(LARGEST_NUMBER, longest))
-    except _NotAnEncoderError as err:
+    except NoEncoderError as err:
         raise StorageError(f"{file}: {err}; export the model again") from err
 
 
-class _NotAnEncoderError(Exception):
+class NoEncoderError(Exception):
     """What is wrong with the file, in a few words."""
 
 
@@ -103,7 +103,7 @@ def _fields(message: Any) -> Fields:
 
 def _walk(message: Any) -> Iterator[tuple[int, Any]]:
     if not isinstance(message, memoryview):
-        raise _NotAnEncoderError("it is no valid ONNX file")
+        raise NoEncoderError("it is no valid ONNX file")
     at, end = 0, len(message)
     while at < end:
         key, at = _varint(message, at)
@@ -117,9 +117,9 @@ def _walk(message: Any) -> Iterator[tuple[int, Any]]:
         elif kind in (1, 5):
             size = 8 if kind == 1 else 4
         else:
-            raise _NotAnEncoderError("it is no valid ONNX file")
+            raise NoEncoderError("it is no valid ONNX file")
         if size > end - at:
-            raise _NotAnEncoderError("it is cut off")
+            raise NoEncoderError("it is cut off")
         yield key >> 3, message[at : at + size]
         at += size
 
@@ -128,7 +128,7 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if at >= len(message) or shift > 63:
-            raise _NotAnEncoderError("it is no valid ONNX file")
+            raise NoEncoderError("it is no valid ONNX file")
         byte = message[at]
         at += 1
         value |= (byte & 0x7F) << shift
@@ -141,7 +141,7 @@ def _text(fields: Fields, number: int) -> str:
     """A field that is a text; the last one counts."""
     values = fields.get(number, [b""])
     if any(isinstance(value, int) for value in values):
-        raise _NotAnEncoderError("it is no valid ONNX file")
+        raise NoEncoderError("it is no valid ONNX file")
     return bytes(values[-1]).decode("utf-8", "replace")
 
 
@@ -163,13 +163,13 @@ def _node_tensors(node: Fields) -> list[Fields]:
     """The tensors among the attributes of a node, which must be one of the operators."""
     operator, domain = _text(node, _OPERATOR), _text(node, _DOMAIN)
     if domain not in ("", "ai.onnx") or operator not in OPERATORS:
-        raise _NotAnEncoderError(
+        raise NoEncoderError(
             f"it has the operator {domain + ':' if domain else ''}{operator[:60]}, which no encoder needs"
         )
     tensors = []
     for attribute in map(_fields, node.get(_ATTRIBUTE, [])):
         if {_SUBGRAPH, _SUBGRAPHS, _TENSORS, _SPARSE, _SPARSES} & set(attribute):
-            raise _NotAnEncoderError(f"the operator {operator} has a graph of its own")
+            raise NoEncoderError(f"the operator {operator} has a graph of its own")
         tensors += [_fields(tensor) for tensor in attribute.get(_TENSOR, [])]
     return tensors
 
@@ -179,21 +179,20 @@ def _check_tensor(tensor: Fields, file: Path, largest: int) -> None:
     name, dims = _text(tensor, _NAME)[:60], _numbers(tensor, _DIMS)
     kind, width = _DTYPES.get((_numbers(tensor, _TYPE) or [0])[-1], ("", 0))
     if not kind or len(dims) > 8 or any(not 0 <= one < 1 << 40 for one in dims):
-        raise _NotAnEncoderError(f"the weights {name!r} have an unknown type or shape")
+        raise NoEncoderError(f"the weights {name!r} have an unknown type or shape")
     size, content = math.prod(dims), _content(tensor, file, name)
     if content is None:  # in a field for each type, of which only small tensors make use
         _check_few(tensor, kind, size, name, largest)
         return
     if len(content) != size * width:
-        raise _NotAnEncoderError(f"the weights {name!r} have another size than they say")
+        raise NoEncoderError(f"the weights {name!r} have another size than they say")
     if kind in ("F16", "BF16", "F32", "F64"):
         # A scalar may be infinite: the mask of an attention adds it.
         if not is_finite(content, kind) and (size > 1 or np.isnan(_scalar(content, kind))):
-            raise _NotAnEncoderError(f"the weights {name!r} are not all finite")
+            raise NoEncoderError(f"the weights {name!r} are not all finite")
     elif kind in _WHOLE:
-        _check_whole(
-            content.view(_WHOLE[kind]) if content.ctypes.data % width == 0 else _copied(content, kind), largest
-        )
+        aligned = content if content.ctypes.data % width == 0 else content.copy()
+        _check_whole(aligned.view(_WHOLE[kind]), largest)
 
 
 def _scalar(content: npt.NDArray[np.uint8], kind: str) -> float:
@@ -208,17 +207,17 @@ def _check_few(tensor: Fields, kind: str, size: int, name: str, largest: int) ->
     if kind in ("F32", "F64"):
         field = tensor.get(_FLOATS if kind == "F32" else _DOUBLES, [])
         if any(isinstance(part, int) for part in field):
-            raise _NotAnEncoderError("it is no valid ONNX file")
+            raise NoEncoderError("it is no valid ONNX file")
         content = np.frombuffer(b"".join(map(bytes, field)), np.uint8)
         if len(content) != size * (4 if kind == "F32" else 8) or not is_finite(content, kind):
-            raise _NotAnEncoderError(f"the weights {name!r} have another size than they say, or are not all finite")
+            raise NoEncoderError(f"the weights {name!r} have another size than they say, or are not all finite")
         return
     numbers = _numbers(tensor, _INT64S if kind in ("I64",) else _INT32S)
     if len(numbers) != size or kind in ("U32", "U64"):
-        raise _NotAnEncoderError(f"the weights {name!r} have another size than they say")
+        raise NoEncoderError(f"the weights {name!r} have another size than they say")
     if kind in ("F16", "BF16"):
         if not is_finite(np.array([one & 0xFFFF for one in numbers], np.uint16).view(np.uint8), kind):
-            raise _NotAnEncoderError(f"the weights {name!r} are not all finite")
+            raise NoEncoderError(f"the weights {name!r} are not all finite")
     elif kind in ("I32", "I64"):
         _check_whole(np.array(numbers, np.int64), largest)
 
@@ -229,11 +228,9 @@ def _check_whole(values: npt.NDArray[Any], largest: int) -> None:
         return
     inside = values[(values < ENDLESS) & (values > -ENDLESS)] if values.dtype.itemsize == 8 else values
     if inside.size and (int(inside.max()) > largest or int(inside.min()) < -largest):
-        raise _NotAnEncoderError(
-            f"the number {int(inside.max()):,} is among its weights, larger than any array of them"
-        )
+        raise NoEncoderError(f"the number {int(inside.max()):,} is among its weights, larger than any array of them")
     if inside.size <= 8 and math.prod(abs(int(one)) for one in inside if one) > LARGEST_PRODUCT:
-        raise _NotAnEncoderError(f"it has the shape {inside.tolist()}, larger than any array of an encoder")
+        raise NoEncoderError(f"it has the shape {inside.tolist()}, larger than any array of an encoder")
 
 
 def _content(tensor: Fields, file: Path, name: str) -> npt.NDArray[np.uint8] | None:
@@ -242,7 +239,7 @@ def _content(tensor: Fields, file: Path, name: str) -> npt.NDArray[np.uint8] | N
         entries = {_text(entry, 1): _text(entry, 2) for entry in map(_fields, tensor.get(_EXTERNAL, []))}
         place, offset, length = (entries.get(key, "") for key in ("location", "offset", "length"))
         if not plain_name(place) or not all(number.isascii() and number.isdecimal() for number in (offset, length)):
-            raise _NotAnEncoderError(f"the weights {name!r} lie outside of the folder")
+            raise NoEncoderError(f"the weights {name!r} lie outside of the folder")
         beside = file.with_name(place)
         check_file(beside)
         begin, size = int(offset), int(length)
@@ -252,5 +249,5 @@ def _content(tensor: Fields, file: Path, name: str) -> npt.NDArray[np.uint8] | N
     if _RAW not in tensor:
         return None
     if len(tensor[_RAW]) > 1 or isinstance(tensor[_RAW][0], int):
-        raise _NotAnEncoderError("it is no valid ONNX file")
+        raise NoEncoderError("it is no valid ONNX file")
     return np.frombuffer(tensor[_RAW][0], np.uint8)
