@@ -62,6 +62,8 @@ class Vocabulary:
         problem = wrong_table(keys, values, len(offsets) - 1, LONGEST_RUN)
         if problem:
             raise arrays.wrong("values" if problem == TABLE_VALUES else "keys", _PROBLEMS[problem])
+        if not _are_texts(letters, offsets):
+            raise arrays.wrong("letters", "is no UTF-8")
         return cls(letters, offsets, keys, values)
 
     def __len__(self) -> int:
@@ -145,6 +147,18 @@ class VocabularyBuilder:
             self._sizes = [np.concatenate([np.empty(0, np.int64), *self._sizes])]
         ends = np.cumsum(self._sizes[0])
         return ends - self._sizes[0], ends
+
+
+def _are_texts(letters: npt.NDArray[np.uint8], offsets: Ints) -> bool:
+    """Whether every term is UTF-8, halves of surrogate pairs included."""
+    if letters.max(initial=0) < 0x80:
+        return True
+    starts = offsets[offsets < len(letters)]
+    try:
+        bytes(letters).decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return False
+    return not bool(((letters[starts] & 0xC0) == 0x80).any())  # none begins within a character
 
 
 def _begins(letters: npt.NDArray[np.uint8], starts: Ints, letter: str) -> npt.NDArray[np.bool_]:

@@ -10,6 +10,7 @@ from labelwise.storage.checks import damaged, file_bytes
 
 PLAIN, QUOTED = "labels.txt", "labels.jsonl"
 MOST_BYTES = 1 << 31
+"""Size of the largest file of names that is read."""
 
 
 def read_labels(folder: Path, n_labels: int) -> list[str]:

@@ -17,11 +17,10 @@ from labelwise.kernels.validate import (
     wrong_block,
 )
 from labelwise.rank.quantized import unpack
-from labelwise.rank.sparse_weights import LevelWeights
+from labelwise.rank.sparse_weights import LevelWeights, child_type
 from labelwise.storage.checks import LARGEST_COLUMN, LARGEST_WEIGHT, Arrays, damaged, is_finite
 
 _FLOATS = (np.float16, np.float32)
-_NUMBERS = (np.uint8, np.uint16, np.uint32)
 _PROBLEMS: Mapping[int, str] = {
     ROWS_FALL: "the features and the ends of its rows do not rise",
     ROWS_END: "its rows do not end with its entries",
@@ -74,9 +73,12 @@ def _checked_level(arrays: Arrays, prefix: str, rounded: bool, n_dense: int | No
     row_feature = arrays.take(f"{prefix}row_feature", np.uint32, (None,))
     row_end = arrays.take(f"{prefix}row_end", np.uint32, (len(row_feature),))
     row_indptr = arrays.offsets(f"{prefix}row_indptr", n=n_parents, end=len(row_feature))
-    entry_child = arrays.take(f"{prefix}entry_child", _NUMBERS, (None,))
+    # Other types than the writer's would be right, too, but the kernels are compiled for each type, for many seconds.
+    number = child_type(int(np.diff(child_indptr).max(initial=0)))
+    entry_child = arrays.take(f"{prefix}entry_child", number, (None,))
     entry_indptr = arrays.offsets(f"{prefix}entry_indptr", n=n_parents, end=len(entry_child))
-    floats: Any = np.int8 if rounded else _FLOATS
+    entry_value = arrays.take(f"{prefix}entry_value", np.int8 if rounded else _FLOATS, (len(entry_child),))
+    floats: Any = np.int8 if rounded else np.float32 if entry_value.dtype == np.float32 else _FLOATS
     level = LevelWeights(
         child_indptr=child_indptr,
         child_ids=child_ids,
@@ -85,7 +87,7 @@ def _checked_level(arrays: Arrays, prefix: str, rounded: bool, n_dense: int | No
         row_end=row_end,
         entry_indptr=entry_indptr,
         entry_child=entry_child,
-        entry_value=arrays.take(f"{prefix}entry_value", floats, (len(entry_child),)),
+        entry_value=entry_value,
         dense=arrays.take(f"{prefix}dense", floats, (n_children, n_dense)),
     )
     if n_parents < 1 or n_children < 1:

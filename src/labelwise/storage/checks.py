@@ -39,6 +39,8 @@ MOST_JSON_BYTES = 1 << 26
 """Size of the largest JSON file that is read."""
 MOST_JSON_DEPTH = 64
 """Levels of tables and lists in a JSON file."""
+MOST_FOLDERS = 16
+"""Folders inside of each other, in the folder of a model."""
 LARGEST_WEIGHT = 1e18
 """Largest weight, centroid or idf in absolute value: sums over a document then stay far below the largest float."""
 LARGEST_FACTOR = 1e9
@@ -93,6 +95,8 @@ def check_folder(folder: Path) -> None:
             if entry.is_symlink():
                 _check_link(path, allowed)
             elif entry.is_dir():
+                if len(path.parts) - len(root.parts) > MOST_FOLDERS:
+                    raise damaged(root, "the folders in it are nested too deeply")
                 waiting.append(path)
             elif not entry.is_file():
                 raise damaged(path, "it is no regular file")
