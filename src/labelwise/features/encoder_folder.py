@@ -65,6 +65,8 @@ class TextEncoder(Protocol):
 
 def load_encoder(folder: Path) -> TextEncoder:
     """Load the encoder of a folder; torch is imported only for a transformers model."""
+    if folder.is_dir():
+        check_folder(folder)
     if is_exported(folder):
         from labelwise.features.onnx_encoder import OnnxEncoder
 
@@ -114,6 +116,8 @@ def saved_config(folder: Path) -> EncoderConfig:
             f"{folder} has format version {version}, but labelwise {__version__} reads versions up to "
             f"{storage.FORMAT_VERSION}: run pip install --upgrade labelwise"
         )
+    if "files" in description:
+        as_table(description["files"], f"{place}: files")
     config = storage.restore(EncoderConfig, as_table(description.get("config"), f"{place}: config"), place)
     return dataclasses.replace(config, name=str(folder))
 

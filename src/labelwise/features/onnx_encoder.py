@@ -25,6 +25,9 @@ from labelwise.storage.checks import Entries, damaged
 from labelwise.types import OnEvent
 
 MODEL = "model.onnx"
+TOKENS_TO_TRY = 1024
+MOST_TOKENS = 1 << 17
+"""Tokens of a text, at most; the positions of an encoder are a table, which is shorter."""
 TokenId = Annotated[int, Range(at_least=0, at_most=(1 << 31) - 1)]
 OUTPUT = "pooled"
 TOKENIZER = "tokenizer.json"
@@ -61,6 +64,8 @@ class OnnxEncoder:
         self.tokenizer = Tokenizer(folder / TOKENIZER, side)
         self._checksums = {name: known["sha256"] for name, known in about["files"].items()}
         self._session = _open(folder / MODEL)
+        if self.config.max_length > MOST_TOKENS:
+            raise UsageError(f"max_length is {config.max_length}; exported encoders read at most {MOST_TOKENS} tokens")
         self._try_out()
 
     def _try_out(self) -> None:
@@ -71,7 +76,7 @@ class OnnxEncoder:
             raise damaged(place, f"its inputs are not {', '.join(sorted(names))}")
         if OUTPUT not in {one.name for one in self._session.get_outputs()}:
             raise damaged(place, f"it has no output {OUTPUT}")
-        E = self.embed(["a b", "word " * self.config.max_length])
+        E = self.embed(["a b", "word " * min(self.config.max_length, TOKENS_TO_TRY)])
         if not np.isfinite(E).all():
             raise damaged(place, "the embeddings that it gives are not finite")
 
@@ -90,7 +95,7 @@ class OnnxEncoder:
         if find_pooling(config, folder) != saved.pooling:
             raise UsageError(_other_pooling(folder, saved.pooling, config.pooling))
         about = read_description(folder)
-        if not {MODEL, TOKENIZER} <= set(about["files"]):
+        if not {MODEL, TOKENIZER} <= set(about.get("files", {})):
             raise damaged(folder / DESCRIPTION, f"files does not have {MODEL} and {TOKENIZER}")
         return cls(config, folder, about)
 
