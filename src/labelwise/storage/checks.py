@@ -81,9 +81,8 @@ def check_folder(folder: Path) -> None:
     and links to it, is allowed.
     """
     root = Path(os.path.realpath(folder))
-    allowed = [root]
-    if root.parent.name == "snapshots" and root.parent.parent.name.startswith("models--"):
-        allowed.append(root.parent.parent / "blobs")
+    caches = [place.parent.parent for place in (root, *root.parents) if place.parent.name == "snapshots"]
+    allowed = [root, *(cache / "blobs" for cache in caches if cache.name.startswith("models--"))]
     waiting = [root]
     while waiting:
         place = waiting.pop()

@@ -1,11 +1,8 @@
 """X-Transformer and PECOS folders: npz matrices, raw texts a line each, a file of label names."""
 
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +15,7 @@ from labelwise.data.formats.writer import NO_IDS, TextWriter, one_line
 from labelwise.data.label_names import column_names, find_beside, label_list, numbered_names
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError, UsageError
-from labelwise.types import Csr
+from labelwise.storage.npz import load_npz
 
 SPLIT_TAGS = {"train": ("trn", "train"), "validation": ("val", "dev", "valid"), "test": ("tst", "test")}
 NAME_FILES = ("label_map.txt", "output-items.txt")
@@ -138,72 +135,6 @@ class PecosWriter(TextWriter):
         if self._n_changed:
             lost.append(f"line breaks in {self._n_changed} texts became spaces")
         return lost
-
-
-def load_npz(path: Path) -> Csr:
-    """A sparse matrix that scipy saved, checked; nothing in the file is executed."""
-    if path.stat().st_size == 0:
-        raise DataError("the file is empty; it should hold a sparse matrix", path=path)
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            if isinstance(stored, np.ndarray):
-                raise DataError("holds one array where scipy.sparse.save_npz writes several", path=path)
-            arrays: dict[str, Any] = {name: stored[name] for name in stored.files}
-    except DataError:
-        raise
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as err:
-        message = f"not a whole npz file ({err}); fetch it again, or save it with scipy.sparse.save_npz"
-        raise DataError(message, path=path) from err
-    except (AttributeError, RuntimeError, TypeError, SyntaxError, MemoryError, OverflowError) as err:
-        raise DataError(f"not a whole npz file ({err}); fetch it again", path=path) from err
-    try:
-        return _matrix(arrays)
-    except (KeyError, ValueError, TypeError, IndexError, OverflowError, MemoryError) as err:
-        message = f"not a sparse matrix ({err}); save it with scipy.sparse.save_npz"
-        raise DataError(message, path=path) from err
-
-
-def _matrix(arrays: Mapping[str, Any]) -> Csr:
-    """The matrix of saved arrays; ValueError if they do not make one."""
-    kind = arrays["format"].item()
-    kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
-    n_rows, n_columns = (int(n) for n in arrays["shape"])
-    data = arrays["data"]
-    if n_rows < 0 or n_columns < 0 or max(n_rows, n_columns) >= 1 << 31:
-        raise ValueError(f"its shape is {n_rows} x {n_columns}")
-    if data.dtype.kind not in "biuf":
-        raise ValueError(f"its values are of type {data.dtype}")
-    data = data.astype(np.float32, copy=False)
-    if not np.isfinite(data).all():
-        raise ValueError("some values are not finite")
-    if kind == "coo":
-        _check_range("row", arrays["row"], n_rows)
-        _check_range("col", arrays["col"], n_columns)
-        made: Csr = sp.coo_array((data, (arrays["row"], arrays["col"])), shape=(n_rows, n_columns)).tocsr()
-        return made
-    if kind not in ("csr", "csc"):
-        raise ValueError(f"its format is {kind!r}; csr, csc and coo can be read")
-    outer, inner = (n_rows, n_columns) if kind == "csr" else (n_columns, n_rows)
-    indptr, indices = arrays["indptr"], arrays["indices"]
-    if indptr.dtype.kind not in "iu" or indptr.shape != (outer + 1,) or indptr[0] != 0:
-        raise ValueError("its indptr does not fit its shape")
-    if (np.diff(indptr.astype(np.int64)) < 0).any() or indptr[-1] != indices.size or data.shape != indices.shape:
-        raise ValueError("its indptr, indices and data do not fit together")
-    _check_range("indices", indices, inner)
-    parts = (data, indices.astype(np.int32, copy=False), indptr)
-    if kind == "csr":
-        made = sp.csr_array(parts, shape=(n_rows, n_columns))
-    else:
-        made = sp.csc_array(parts, shape=(n_rows, n_columns)).tocsr()
-    made.sum_duplicates()
-    return made
-
-
-def _check_range(name: str, numbers: Any, limit: int) -> None:
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-        raise ValueError(f"its {name} are not whole numbers")
-    if numbers.size and (numbers.min() < 0 or numbers.max() >= limit):
-        raise ValueError(f"its {name} are out of range: they should be from 0 to {limit - 1}")
 
 
 FORMAT = FileFormat(
