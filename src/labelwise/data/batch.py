@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from labelwise.data.label_names import read_label_texts, unused_name
+from labelwise.data.label_names import has_lone_surrogate, read_label_texts, unused_name
 from labelwise.data.options import BadRows
 from labelwise.types import Csr, Ints
 
@@ -167,15 +167,6 @@ def zero_one(indptr: Ints, indices: Ints, shape: tuple[int, int]) -> Csr:
     Y.sum_duplicates()
     Y.data[:] = 1
     return Y
-
-
-def has_lone_surrogate(text: str) -> bool:
-    """Whether `text` cannot be written as UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def kind_of(value: object) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from labelwise.data.batch import BadLabelError, DocumentBatch, LabelVocabulary, has_lone_surrogate, kind_of
+from labelwise.data.batch import BadLabelError, DocumentBatch, LabelVocabulary, kind_of
+from labelwise.data.label_names import has_lone_surrogate
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError
 

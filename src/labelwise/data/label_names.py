@@ -2,11 +2,13 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from labelwise.data.files import SUFFIXES, read_lines
 from labelwise.errors import DataError
+from labelwise.features.texts import described
 
 log = logging.getLogger(__name__)
 
@@ -117,3 +119,38 @@ def read_label_texts(folder: Path) -> dict[str, str] | None:
                 raise DataError(message, path=path, line=line)
             texts[label] = text
     return texts
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Whether `text` cannot be written as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def distinct(names: Any) -> list[str]:
+    """Names that tell labels apart, as a saved model's must."""
+    if isinstance(names, str | bytes | Mapping) or not isinstance(names, Iterable):
+        raise DataError(f"the label names are {described(names)}; give a list of strings")
+    found = list(names)
+    seen: set[str] = set()
+    for name in found:
+        check_name(name)
+        if name in seen:
+            raise DataError(f"the label name {name!r} is given twice; give every label a name of its own")
+        seen.add(name)
+    return found
+
+
+def check_name(name: object) -> None:
+    """Refuse what cannot be a label's name in a saved model."""
+    if not isinstance(name, str):
+        kind = type(name).__name__
+        shown = described(name).removeprefix(f"{kind} (").removesuffix(")")
+        raise DataError(f"the label {shown} is {kind}, not a string; give names, or a sparse 0/1 matrix")
+    if not name or name.isspace():
+        raise DataError("a label name is empty; give every label a name of its own")
+    if not name.isascii() and has_lone_surrogate(name):
+        raise DataError(f"the label name {name!r} holds half of a surrogate pair, which cannot be saved; mend the name")

@@ -17,6 +17,7 @@ from labelwise.engine.threads import map_in_order
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
 from labelwise.features.blocks import OPENING, Analyzer, CountedBlock, SlabAllocator, text_blocks
+from labelwise.features.texts import check_list
 from labelwise.features.vocabulary import Vocabulary, VocabularyBuilder
 from labelwise.kernels.counts import arrange, weigh
 from labelwise.types import Csr, OnEvent
@@ -262,8 +263,7 @@ class Tfidf:
 
 
 def _checked_texts(texts: Iterable[str]) -> Iterator[str]:
-    if isinstance(texts, str):
-        raise UsageError("expected a list of texts, got one string; write [text] for a single one")
+    check_list(texts)
     return iter(texts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -12,9 +12,11 @@ from labelwise import storage
 from labelwise.config import HoldoutConfig
 from labelwise.config.flat import signature
 from labelwise.config.presets import model_config
+from labelwise.config.settings import Count, Share, checked_value
 from labelwise.data import Dataset
 from labelwise.data.label_names import label_list
-from labelwise.errors import StorageError, UsageError
+from labelwise.errors import DataError, StorageError, UsageError
+from labelwise.features.texts import described
 from labelwise.models.calibrator import CALIBRATED_ON, Calibrator
 from labelwise.models.exemplars import Exemplars
 from labelwise.models.holdout import HoldoutEvaluation
@@ -36,6 +38,10 @@ if TYPE_CHECKING:
     from labelwise.models.growth import GrowthAdapter
     from labelwise.models.scored_trees import ScoredTree
     from labelwise.rank.sparse_weights import LevelWeights
+
+
+LONGEST_LIST = 2**31 - 1
+"""More labels of a document than any model has."""
 
 
 class Model(ABC):
@@ -183,8 +189,11 @@ class Model(ABC):
         threads
             Threads to use; as the configuration says if not given. Predictions do not depend on it.
         """
+        top_k = checked_top_k(top_k)
+        min_probability = checked_value(Share, min_probability, "min_probability")
         reading = self.reading(self._readable(texts_or_X), threads=threads, on_event=on_event)
-        return self._answer(self.scores(reading, top_k), min_probability, ids)
+        names = None if ids is None else checked_ids(ids, len(reading))
+        return self._answer(self.scores(reading, top_k), min_probability, names)
 
     def reading(
         self, documents: Any, *, threads: int | None = None, on_event: OnEvent | None = None
@@ -277,6 +286,7 @@ class Model(ABC):
 
     def calibrate(self, validation: Dataset, *, on_event: OnEvent | None = None) -> Self:
         """Learn what scores mean from documents that the model was not trained on."""
+        checked_value(Dataset, validation, "validation")
         self.calibrator_ = None
         known = validation.with_labels(self.labels_)
         found = self.predict(self.inputs(known), top_k=CALIBRATED_ON, on_event=on_event).matrix
@@ -344,6 +354,21 @@ def load_model(path: Path | str, *, verify: bool = True, shelf: SharedParts | No
     path, shelf = Path(path), shelf or SharedParts()
     kind = known_kind(storage.read_description(path).get("kind"), path)
     return model_class(kind).load(path, verify=verify, shelf=shelf)
+
+
+def checked_top_k(top_k: Any, name: str = "top_k") -> int:
+    """A number of labels as an int; no list is longer than the largest."""
+    return min(int(checked_value(Count, top_k, name)), LONGEST_LIST)
+
+
+def checked_ids(ids: Any, n_docs: int) -> list[str]:
+    """The documents' own ids as strings; numbers are written out."""
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise UsageError(f"ids is {described(ids)}; give a list of strings, one for each document")
+    found = [name if isinstance(name, str) else str(checked_value(int, name, "an id")) for name in ids]
+    if len(found) != n_docs:
+        raise DataError(f"there are {len(found)} ids but {n_docs} documents; they must match one to one")
+    return found
 
 
 def check_fitted(model: Any, attribute: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 import scipy.sparse as sp
 
+from labelwise.config.settings import Count, checked_value
 from labelwise.errors import DataError, MissingExtraError, UsageError
 from labelwise.predictions.ranking import keep_best, rank_all
 from labelwise.predictions.writing import write_rows
@@ -45,6 +46,8 @@ class Predictions:
     """Columns from here on are labels that the truth does not know (see `with_labels`): always wrong."""
 
     def __post_init__(self) -> None:
+        if not sp.issparse(self.matrix) or self.matrix.ndim != 2 or self.matrix.format != "csr":
+            raise DataError(f"the predictions are a {type(self.matrix).__name__}; give a scipy.sparse.csr_array")
         n_docs, n_labels = self.matrix.shape
         if len(self.labels) != n_labels:
             raise DataError(
@@ -80,9 +83,7 @@ class Predictions:
 
     def top_k(self, k: int) -> Self:
         """The same documents with only their `k` best labels."""
-        if k < 1:
-            raise UsageError(f"top_k needs a k of at least 1, not {k}")
-        return replace(self, matrix=keep_best(self.matrix, k))
+        return replace(self, matrix=keep_best(self.matrix, checked_value(Count, k, "k")))
 
     def with_labels(self, labels: Sequence[str]) -> Self:
         """The same predictions with columns in the order of `labels`; names not among them follow at the end.
