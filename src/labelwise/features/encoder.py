@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,17 +17,25 @@ from labelwise import __version__, storage
 from labelwise.config import EncoderConfig, PoolingMethod, Precision
 from labelwise.errors import UsageError, need
 from labelwise.events import Task
+from labelwise.features.encoder_checks import (
+    WeightSizes,
+    check_config,
+    check_tokenizer,
+    check_weights,
+    damaged,
+    library_refusals,
+)
 from labelwise.features.encoder_folder import (
     DESCRIPTION,
     check_files,
     checksum,
     find_pooling,
     is_exported,
+    located,
     original_name,
-    saved_config,
 )
 from labelwise.features.pooling import pool
-from labelwise.features.pretrained import find_encoder, quiet
+from labelwise.features.pretrained import quiet
 from labelwise.features.token_store import TokenStore, batches
 from labelwise.types import OnEvent
 
@@ -38,6 +47,8 @@ else:
 BATCH_TOKENS_CPU, BATCH_TOKENS_GPU = 2048, 1 << 17
 # Documents are moved to the device in pieces of about this number of tokens, which bounds the memory of the device.
 TOKENS_PER_PIECE = 1 << 26
+VALUES_BESIDE_WEIGHTS = 1 << 24
+"""Numbers that a model may hold beside its weights: positions, masks, frequencies."""
 
 
 class Encoder:
@@ -96,36 +107,39 @@ class Encoder:
             Initialise the weights at random (by `torch.manual_seed`) instead of reading them, for baselines and tests.
         """
         transformers = need("transformers", extra="neural", purpose="encoders")
-        if isinstance(config, Path | str):
-            config = saved_config(Path(config))
-        config = (config or EncoderConfig()).validated()
-        folder = find_encoder(config.name)
+        config, folder = located(config)
         if is_exported(folder):
             from labelwise.features.onnx_encoder import OnnxEncoder
 
-            return OnnxEncoder.load(config)  # type: ignore[return-value]  # the same interface, without training
+            return OnnxEncoder.load(folder, config)  # type: ignore[return-value]  # the same interface, without training
         check_files(folder)
+        sizes = None if random else check_weights(folder)
+        check_config(folder, sizes or WeightSizes(0, 0, 0))
+        check_tokenizer(folder)
         pooling = find_pooling(config, folder)
-        with quiet():
-            try:
-                settings = transformers.AutoConfig.from_pretrained(folder)
-                tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-                model = _load_model(transformers.AutoModel, settings, folder, pooling, random)
-            except (OSError, ValueError, KeyError) as err:
-                if isinstance(err, UsageError):
-                    raise
-                reason = str(err).strip().partition("\n")[0]
-                raise UsageError(
-                    f"{folder} cannot be read as an encoder ({reason}); give a folder written by save_pretrained, "
-                    "with config.json, *.safetensors and the tokenizer's files"
-                ) from err
+        with quiet(), _as_sentence(folder):
+            settings = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+            model = _load_model(transformers.AutoModel, settings, folder, pooling, sizes)
         places = getattr(settings, "max_position_embeddings", None) or 0  # XLNet, which has no limit, says -1
         longest = min(tokenizer.model_max_length, places) if places > 0 else tokenizer.model_max_length
         if config.max_length > longest:
             raise UsageError(f"max_length is {config.max_length}, but {config.name} reads at most {longest} tokens")
-        encoder = cls(config, model.to(device).eval(), tokenizer, pooling)
+        with _as_sentence(folder):
+            encoder = cls(config, model.eval(), tokenizer, pooling)
+            if not random:
+                encoder._try_out(folder)
+        encoder.model.to(device)
         encoder.original_name = original_name(config.name, folder)
         return encoder
+
+    def _try_out(self, folder: Path) -> None:
+        """Embed a short text and one of the most tokens: a folder whose parts do not fit is refused before any work."""
+        if not isinstance(self.hidden_size, int) or not isinstance(self.pad_id, int):
+            raise damaged(folder / "config.json", "hidden_size and pad_token_id must be whole numbers")
+        E = self.embed(["a b", "word " * self.config.max_length], precision="fp32")
+        if not np.isfinite(E).all():
+            raise damaged(folder, "the embeddings that its weights give are not finite")
 
     def save(self, path: Path | str) -> None:
         """Write a Hugging Face folder that `load`, and transformers itself, can read."""
@@ -279,19 +293,39 @@ class Encoder:
 # ---------------------------------------------------------------------- loading
 
 
-def _load_model(auto: Any, settings: Any, folder: Path, pooling: PoolingMethod, random: bool) -> Any:
-    """Load the module, with a pooler only where the pooling uses one: the weights of others would never be trained."""
+def _as_sentence(folder: Path) -> AbstractContextManager[None]:
+    """Context in which what the libraries cannot read is refused with one sentence."""
+    return library_refusals(
+        f"{folder} cannot be read as an encoder",
+        "give a folder written by save_pretrained, with config.json, *.safetensors and the tokenizer's files",
+    )
+
+
+def _load_model(auto: Any, settings: Any, folder: Path, pooling: PoolingMethod, sizes: WeightSizes | None) -> Any:
+    """Load the module, with a pooler only where the pooling uses one: the weights of others would never be trained.
+
+    Without `sizes` its weights are initialised at random.
+    """
     kind = auto._model_mapping[type(settings)]
     kind = kind[0] if isinstance(kind, tuple) else kind
+    if getattr(kind, "main_input_name", "input_ids") != "input_ids":
+        raise UsageError(f"{folder} holds a {kind.__name__}, which reads no texts; give an encoder of texts")
     options: dict[str, Any] = {}
     if "add_pooling_layer" in inspect.signature(kind.__init__).parameters:
         options["add_pooling_layer"] = pooling == "pooler"
     elif pooling == "pooler":
         raise UsageError(f'{kind.__name__} has no pooler; use pooling="cls" or "mean"')
-    if random:
+    if sizes is None:
         return kind._from_config(settings, dtype=torch.float32, **options)
+    _check_memory(kind, settings, options, folder, sizes)
     model, report = kind.from_pretrained(
-        folder, config=settings, dtype=torch.float32, use_safetensors=True, output_loading_info=True, **options
+        folder,
+        config=settings,
+        dtype=torch.float32,
+        use_safetensors=True,
+        trust_remote_code=False,
+        output_loading_info=True,
+        **options,
     )
     missing = sorted(report["missing_keys"])
     if missing:
@@ -300,6 +334,18 @@ def _load_model(auto: Any, settings: Any, folder: Path, pooling: PoolingMethod, 
             + ('; use pooling="cls" or "mean"' if missing[0].startswith("pooler.") else "; give a complete encoder")
         )
     return model
+
+
+def _check_memory(kind: Any, settings: Any, options: dict[str, Any], folder: Path, sizes: WeightSizes) -> None:
+    """Refuse a configuration that asks for much more memory than the weights of the folder take."""
+    with torch.device("meta"):
+        model = kind(copy.deepcopy(settings), **options)
+    wanted = sum(value.numel() for value in (*model.parameters(), *model.buffers()))
+    if wanted > sizes.values + VALUES_BESIDE_WEIGHTS:
+        raise damaged(
+            folder / "config.json",
+            f"it asks for {wanted:,} numbers, but the weights of the folder are {sizes.values:,}",
+        )
 
 
 def _first(*values: int | None) -> int:

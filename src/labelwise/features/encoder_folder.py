@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,7 +14,10 @@ import numpy.typing as npt
 
 from labelwise import __version__, storage
 from labelwise.config import EncoderConfig, PoolingMethod
+from labelwise.config.settings import shown
 from labelwise.errors import StorageError, UsageError
+from labelwise.features.encoder_checks import as_table, check_entries, damaged, plain_name, read_document, read_table
+from labelwise.features.pretrained import find_encoder
 from labelwise.features.token_store import TokenStore
 from labelwise.types import OnEvent
 
@@ -71,37 +75,63 @@ def load_encoder(folder: Path) -> TextEncoder:
 
 def is_exported(folder: Path) -> bool:
     """Whether a folder was written by `labelwise export`."""
-    return (folder / DESCRIPTION).is_file() and "onnx" in storage.read_json(folder / DESCRIPTION)
+    return "onnx" in read_description(folder)
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """What `save` wrote into the folder about the encoder; empty for any other folder."""
+    return read_table(folder / DESCRIPTION) if os.path.lexists(folder / DESCRIPTION) else {}
+
+
+def located(config: EncoderConfig | Path | str | None) -> tuple[EncoderConfig, Path]:
+    """The configuration and the folder of an encoder, given by its configuration, name or folder, with safe entries."""
+    if isinstance(config, Path) or (isinstance(config, str) and Path(config).is_dir()):
+        folder = Path(config)
+        if not folder.is_dir():
+            raise StorageError(f"{folder} is missing; give the folder of an encoder, or copy the model again")
+        if not (folder / "config.json").is_file():
+            raise UsageError(f"the folder {folder} holds no config.json; give a folder written by save_pretrained")
+        check_entries(folder)
+        return saved_config(folder).validated(), folder
+    settings = EncoderConfig(name=config) if isinstance(config, str) else config or EncoderConfig()
+    settings = settings.validated()
+    folder = find_encoder(settings.name)
+    check_entries(folder)
+    return settings, folder
 
 
 def saved_config(folder: Path) -> EncoderConfig:
     """The configuration that a folder was saved with; for any other folder, the defaults."""
-    if not (folder / DESCRIPTION).is_file():
+    description, place = read_description(folder), folder / DESCRIPTION
+    if not description:
         return EncoderConfig(name=str(folder))
-    description = storage.read_json(folder / DESCRIPTION)
-    if description.get("version", 0) > storage.FORMAT_VERSION:
+    version = description.get("version", 0)
+    if type(version) is not int:
+        raise damaged(place, "its version is no whole number")
+    if version > storage.FORMAT_VERSION:
         raise StorageError(
-            f"{folder} has format version {description['version']}, but labelwise {__version__} reads versions up to "
+            f"{folder} has format version {version}, but labelwise {__version__} reads versions up to "
             f"{storage.FORMAT_VERSION}: run pip install --upgrade labelwise"
         )
-    config = storage.restore(EncoderConfig, description["config"], folder / DESCRIPTION)
+    config = storage.restore(EncoderConfig, as_table(description.get("config"), f"{place}: config"), place)
     return dataclasses.replace(config, name=str(folder))
 
 
 def original_name(name: str, folder: Path) -> str:
     """The name under which a pretrained encoder was first read; a folder that `save` wrote remembers it."""
-    if not (folder / DESCRIPTION).is_file():
-        return name
-    return str(storage.read_json(folder / DESCRIPTION)["config"]["name"])
+    description = read_description(folder)
+    return str(description["config"]["name"]) if "name" in description.get("config", {}) else name
 
 
 def check_files(folder: Path) -> None:
     """Check the files of a folder against the sizes and checksums that `save` wrote, if there are any."""
-    if (folder / DESCRIPTION).is_file():
-        for name, expected in storage.read_json(folder / DESCRIPTION).get("files", {}).items():
-            file = folder / name
-            if not file.is_file() or file.stat().st_size != expected["bytes"] or checksum(file) != expected:
-                raise StorageError(f"{file} is missing or damaged (its size or checksum is wrong); copy it again")
+    place = folder / DESCRIPTION
+    for name, expected in as_table(read_description(folder).get("files", {}), f"{place}: files").items():
+        if not plain_name(name) or set(as_table(expected, f"{place}: {name}")) != {"bytes", "sha256"}:
+            raise damaged(place, f"files has the entry {shown(name)}, which is no file of the folder with its checksum")
+        file = folder / name
+        if not file.is_file() or file.stat().st_size != expected["bytes"] or checksum(file) != expected:
+            raise StorageError(f"{file} is missing or damaged (its size or checksum is wrong); copy it again")
 
 
 def checksum(file: Path) -> dict[str, Any]:
@@ -114,15 +144,14 @@ def find_pooling(config: EncoderConfig, folder: Path) -> PoolingMethod:
     """The pooling to use: the configured one, or for "auto" the one that the folder names."""
     if config.pooling != "auto":
         return config.pooling
-    if (folder / DESCRIPTION).is_file():
+    if read_description(folder):
         saved = saved_config(folder).pooling
         return "cls" if saved == "auto" else saved
     modules = folder / "modules.json"
-    if modules.is_file():
-        for module in storage.read_json(modules):
-            file = folder / str(module.get("path")) / "config.json"
-            if str(module.get("type")).endswith(".Pooling") and file.is_file():
-                return _sentence_pooling(storage.read_json(file), file)
+    for module in read_document(modules) if modules.is_file() else ():
+        path, kind = as_table(module, modules).get("path"), module.get("type")
+        if str(kind).endswith(".Pooling") and plain_name(path) and (folder / path / "config.json").is_file():
+            return _sentence_pooling(read_table(folder / path / "config.json"), folder / path / "config.json")
     return "cls"
 
 

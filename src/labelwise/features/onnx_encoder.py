@@ -16,8 +16,7 @@ from labelwise.config import EncoderConfig, PoolingMethod
 from labelwise.engine.threads import available_cores, map_in_order
 from labelwise.errors import StorageError, UsageError, need
 from labelwise.events import Task
-from labelwise.features.encoder_folder import DESCRIPTION, check_files, find_pooling, saved_config
-from labelwise.features.pretrained import find_encoder
+from labelwise.features.encoder_folder import check_files, find_pooling, located, read_description
 from labelwise.features.token_store import TokenStore, batches
 from labelwise.types import OnEvent
 
@@ -57,16 +56,20 @@ class OnnxEncoder:
         self._session = _open(folder / MODEL)
 
     @classmethod
-    def load(cls, config: EncoderConfig | Path) -> Self:
-        """Load the encoder of a folder that `labelwise export` wrote, by its configuration or path."""
-        if isinstance(config, Path):
-            config = saved_config(config)
-        folder = find_encoder(config.name)
+    def load(cls, folder: Path, config: EncoderConfig | None = None) -> Self:
+        """Load the encoder of a folder that `labelwise export` wrote.
+
+        Parameters
+        ----------
+        config
+            The configuration to use, if it is not the saved one.
+        """
+        saved, folder = located(folder)
+        config = config or saved
         check_files(folder)
-        about = storage.read_json(folder / DESCRIPTION)
-        if find_pooling(config, folder) != about["config"]["pooling"]:
-            raise UsageError(_other_pooling(folder, about["config"]["pooling"], config.pooling))
-        return cls(config, folder, about)
+        if find_pooling(config, folder) != saved.pooling:
+            raise UsageError(_other_pooling(folder, saved.pooling, config.pooling))
+        return cls(config, folder, read_description(folder))
 
     @property
     def form(self) -> str:
