@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from labelwise.data.files import SUFFIXES, read_lines
+from labelwise.data.files import SUFFIXES, most_numbers, read_lines, reading
 from labelwise.errors import DataError
 from labelwise.features.texts import described
 
@@ -16,34 +16,36 @@ log = logging.getLogger(__name__)
 def find_beside(folder: Path, name: str) -> Path | None:
     """A file of that name in the folder, compressed or not."""
     for suffix in ("", *SUFFIXES):
-        if (path := folder / (name + suffix)).is_file():
-            return path
+        path = folder / (name + suffix)
+        with reading(path):
+            if path.is_file():
+                return path
     return None
 
 
-def label_list(folder: Path) -> list[str] | None:
+def label_list(folder: Path, *, max_unpacked: int | None = None) -> list[str] | None:
     """Names from labels.txt, or from labels.jsonl (a JSON string a line) where names hold line breaks."""
     if (path := find_beside(folder, "labels.jsonl")) is not None:
         names: list[str] = []
-        for first, lines in read_lines(path):
+        for first, lines in read_lines(path, max_unpacked=max_unpacked):
             for line, raw in enumerate(lines, first):
                 try:
                     name = json.loads(raw or "")
-                except ValueError:
+                except (ValueError, RecursionError):
                     name = None
-                if not isinstance(name, str):
+                if not isinstance(name, str) or has_lone_surrogate(name):
                     raise DataError("every line holds one label name as a JSON string", path=path, line=line)
                 names.append(name)
         return distinct_names(names, path)
     if (path := find_beside(folder, "labels.txt")) is not None:
-        return distinct_names(read_names(path), path)
+        return distinct_names(read_names(path, max_unpacked=max_unpacked), path)
     return None
 
 
-def read_names(path: Path, *, encoding: str = "utf-8") -> list[str]:
-    """Label names, one a line, in id order."""
+def read_names(path: Path, **how: Any) -> list[str]:
+    """Label names, one a line, in id order; `how` is as in `labelwise.data.files.read_blocks`."""
     names: list[str] = []
-    for _, lines in read_lines(path, encoding=encoding):
+    for _, lines in read_lines(path, **how):
         names.extend(line for line in lines if line is not None)
     while names and not names[-1]:
         names.pop()
@@ -63,18 +65,21 @@ def distinct_names(names: Sequence[str], path: Path) -> list[str]:
     return list(names)
 
 
-def column_names(path: Path | None, n_labels: int, whose: Path, encoding: str) -> list[str]:
-    """Names of the label columns from a file, or their numbers where there is none."""
+def column_names(path: Path | None, n_labels: int, whose: Path, how: Mapping[str, Any]) -> list[str]:
+    """Distinct names of the label columns from a file, or their numbers where there is none."""
+    if n_labels > (most := most_numbers([whose])):
+        message = f"has {n_labels:,} label columns, but a file of its size can tell of {most:,} at most; is it damaged?"
+        raise DataError(message, path=whose)
     if path is None:
         return [str(i) for i in range(n_labels)]
-    names = read_names(path, encoding=encoding)
+    names = read_names(path, **how)
     if len(names) != n_labels:
         message = (
             f"there are {len(names)} names but {whose.name} has {n_labels} label columns; "
             "put the label file that belongs to it there, or remove it to use numbers"
         )
         raise DataError(message, path=path)
-    return names
+    return numbered_names(names)
 
 
 def numbered_names(names: Sequence[str]) -> list[str]:
@@ -99,13 +104,13 @@ def unused_name(name: str, taken: Mapping[str, object], *, start: int = 2) -> st
     return free
 
 
-def read_label_texts(folder: Path) -> dict[str, str] | None:
+def read_label_texts(folder: Path, *, max_unpacked: int | None = None) -> dict[str, str] | None:
     """Descriptions from label_texts.jsonl: objects with `label` and `text`."""
     path = find_beside(folder, "label_texts.jsonl")
     if path is None:
         return None
     texts: dict[str, str] = {}
-    for first, lines in read_lines(path):
+    for first, lines in read_lines(path, max_unpacked=max_unpacked):
         for line, raw in enumerate(lines, first):
             if not raw:
                 continue

@@ -4,6 +4,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ import scipy.sparse as sp
 
 from labelwise.data.archive import WriteCompression, open_writer
 from labelwise.data.batch import DataSource, DocumentBatch, FileSource, NumberedLabels, label_matrix, zero_one
+from labelwise.data.files import check_regular, most_numbers, most_unpacked, too_large
 from labelwise.data.formats.format import FileFormat
 from labelwise.data.formats.matrix import matrix_batches
 from labelwise.data.formats.writer import NO_IDS, TextWriter, one_line
-from labelwise.data.label_names import column_names, find_beside, label_list, numbered_names
+from labelwise.data.label_names import column_names, find_beside, label_list
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError, UsageError
 from labelwise.types import Csr
@@ -45,11 +47,11 @@ class PecosSource(FileSource):
 
     def __post_init__(self) -> None:
         first = next(iter(self.files.values())).Y
-        n_labels = load_npz(first).shape[1]
-        names = label_list(self.path)
+        n_labels = load_npz(first, self.options.max_unpacked).shape[1]
+        names = label_list(self.path, max_unpacked=self.options.max_unpacked)
         if names is None or len(names) != n_labels:
             path = next((p for name in NAME_FILES if (p := find_beside(self.path, name)) is not None), None)
-            names = numbered_names(column_names(path, n_labels, first, self.options.encoding))
+            names = column_names(path, n_labels, first, self.options.decoding)
         self.labels = NumberedLabels(names, closed=True)
 
     @property
@@ -60,11 +62,11 @@ class PecosSource(FileSource):
     def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         files = self.files[split]
-        Y = load_npz(files.Y)
+        Y = load_npz(files.Y, self.options.max_unpacked)
         if Y.shape[1] != len(self.labels.names):
             message = f"Y has {Y.shape[1]} columns, but the first split has {len(self.labels.names)}"
             raise DataError(message, path=files.Y)
-        X = None if files.X is None else load_npz(files.X).astype(np.float32)
+        X = None if files.X is None else load_npz(files.X, self.options.max_unpacked).astype(np.float32)
         if X is not None and X.shape[0] != Y.shape[0]:
             message = f"X has {X.shape[0]} rows but {files.Y.name} has {Y.shape[0]}; they belong together"
             raise DataError(message, path=files.X)
@@ -140,15 +142,13 @@ class PecosWriter(TextWriter):
         return lost
 
 
-def load_npz(path: Path) -> Csr:
+def load_npz(path: Path, max_unpacked: int | None = None) -> Csr:
     """A sparse matrix that scipy saved, checked; nothing in the file is executed."""
+    check_regular(path)
     if path.stat().st_size == 0:
         raise DataError("the file is empty; it should hold a sparse matrix", path=path)
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            if isinstance(stored, np.ndarray):
-                raise DataError("holds one array where scipy.sparse.save_npz writes several", path=path)
-            arrays: dict[str, Any] = {name: stored[name] for name in stored.files}
+        arrays = _read_arrays(path, most_unpacked(path, max_unpacked))
     except DataError:
         raise
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as err:
@@ -157,23 +157,48 @@ def load_npz(path: Path) -> Csr:
     except (AttributeError, RuntimeError, TypeError, SyntaxError, MemoryError, OverflowError) as err:
         raise DataError(f"not a whole npz file ({err}); fetch it again", path=path) from err
     try:
-        return _matrix(arrays)
+        return _matrix(arrays, most_numbers([path]))
     except (KeyError, ValueError, TypeError, IndexError, OverflowError, MemoryError) as err:
         message = f"not a sparse matrix ({err}); save it with scipy.sparse.save_npz"
         raise DataError(message, path=path) from err
 
 
-def _matrix(arrays: Mapping[str, Any]) -> Csr:
-    """The matrix of saved arrays; ValueError if they do not make one."""
+def _read_arrays(path: Path, most: int) -> dict[str, Any]:
+    """The arrays of an npz file, none of which is larger than its part of the file."""
+    arrays: dict[str, Any] = {}
+    with path.open("rb") as raw:
+        if raw.read(6) == b"\x93NUMPY":
+            raise DataError("holds one array where scipy.sparse.save_npz writes several", path=path)
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > most:
+            raise too_large(path, most)
+        for member in members:
+            with archive.open(member) as stream:
+                major, _ = np.lib.format.read_magic(stream)
+                read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+                shape, _, dtype = read(stream)
+                if dtype.hasobject or dtype.itemsize * prod(shape) > member.file_size:
+                    raise ValueError(f"{member.filename} is to hold {shape} values of type {dtype}")
+            with archive.open(member) as stream:
+                arrays[member.filename.removesuffix(".npy")] = np.lib.format.read_array(stream, allow_pickle=False)
+    return arrays
+
+
+def _matrix(arrays: Mapping[str, Any], most_rows: int) -> Csr:
+    """The matrix of saved arrays, with at most so many rows; ValueError if they do not make one."""
     kind = arrays["format"].item()
     kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
     n_rows, n_columns = (int(n) for n in arrays["shape"])
     data = arrays["data"]
     if n_rows < 0 or n_columns < 0 or max(n_rows, n_columns) >= 1 << 31:
         raise ValueError(f"its shape is {n_rows} x {n_columns}")
+    if n_rows > most_rows:
+        raise ValueError(f"it has {n_rows:,} rows, but a file of this size can tell of {most_rows:,} at most")
     if data.dtype.kind not in "biuf":
         raise ValueError(f"its values are of type {data.dtype}")
-    data = data.astype(np.float32, copy=False)
+    with np.errstate(over="ignore"):
+        data = data.astype(np.float32, copy=False)
     if not np.isfinite(data).all():
         raise ValueError("some values are not finite")
     if kind == "coo":
