@@ -1,6 +1,6 @@
 """The Dataset: texts, a sparse label matrix and the label names, aligned by position."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from labelwise.data.label_names import distinct
 from labelwise.errors import DataError
 from labelwise.features.matrices import checked_csr, feature_matrix, indicator_matrix
-from labelwise.features.texts import check_all_texts, described
+from labelwise.features.texts import check_all_texts, described, listed
 from labelwise.types import Csr, Ints, OnEvent
 
 
@@ -74,11 +74,9 @@ class Dataset:
             object.__setattr__(self, "features", feature_matrix(self.features, "features"))
         for name in ("labels", "texts", "ids", "label_texts"):
             rows = getattr(self, name)
-            if rows is None or isinstance(rows, list):
+            if isinstance(rows, list) or (rows is None and name != "labels"):
                 continue
-            if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
-                raise DataError(f"{name} is {described(rows)}; give a list of strings")
-            object.__setattr__(self, name, list(rows))
+            object.__setattr__(self, name, listed(rows, name))
         check_all_texts(self.texts or ())
 
     @classmethod

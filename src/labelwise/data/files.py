@@ -28,7 +28,7 @@ BLOCK_BYTES = 1 << 23  # some 40 ms of decompression: long beside the 5 ms a thr
 BLOCKS_AHEAD = 3
 LARGEST_RATIO = 100
 """A compressed file may unpack to so many times its size; texts unpack to three to twenty times."""
-ALWAYS_UNPACKED = 1 << 26
+ALWAYS_UNPACKED = 1 << 24
 """Bytes that a compressed file may unpack to, however small it is."""
 NUMBERS_WITHOUT_PROOF = 1 << 22
 """Labels, or rows of a matrix, that a file may claim to have, however small it is."""

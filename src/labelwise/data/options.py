@@ -45,7 +45,7 @@ class ReadOptions:
     allow_duplicate_ids: bool = False
     """Keep records whose id another record of the split has; without it they are bad rows."""
     max_unpacked: int | None = None
-    """Bytes that a compressed file may unpack to. Not given: 100 times its size, or 64 MB of a small file."""
+    """Bytes that a compressed file may unpack to. Not given: 100 times its size, or 16 MB of a small file."""
     libsvm_base: Literal["auto", "zero", "one"] = "auto"
     """Number of the first feature in libsvm files; "auto": one unless some feature has the number zero."""
 

@@ -62,6 +62,8 @@ def checked_csr(matrix: Any, name: str) -> tuple[Csr, bool]:
         )
     if max(matrix.shape) > LARGEST:
         raise DataError(f"{name} has the shape {matrix.shape}; at most {LARGEST} rows and columns are possible")
+    if matrix.format in ("csr", "csc", "bsr", "coo") and not isinstance(matrix.data, np.ndarray):
+        raise _damaged(name, matrix.shape)
     if matrix.dtype.kind not in _NUMBERS:
         raise DataError(f"{name} has values of the type {matrix.dtype}; give real numbers, such as float32")
     if matrix.format in ("csr", "csc", "bsr"):

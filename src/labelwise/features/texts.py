@@ -26,11 +26,18 @@ def check_all_texts(texts: Sequence[object]) -> None:
             check_text(text, number)
 
 
+def listed(value: Any, name: str) -> list[Any]:
+    """A collection as a list; a single value is refused, and one string above all."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:
+        raise DataError(f"{name} is {described(value)}; give a list of strings")
+    return list(value)
+
+
 def check_list(texts: Any) -> None:
     """Refuse what is no collection of texts: one string above all, whose letters would each be a text."""
     if isinstance(texts, str):
         raise UsageError("expected a list of texts, got one string; write [text] for a single one")
-    if isinstance(texts, bytes) or not isinstance(texts, Iterable):
+    if isinstance(texts, bytes) or not isinstance(texts, Iterable) or getattr(texts, "ndim", 1) == 0:
         raise DataError(f"the documents are {described(texts)}; give a list of strings, one for each document")
 
 

@@ -70,7 +70,7 @@ def add_labels(
     ['shoe', 'sport']
     """
     check_fitted(model, "labels_")
-    config = checked_value(IncrementalConfig, config or IncrementalConfig(), "config")
+    config = checked_value(IncrementalConfig, IncrementalConfig() if config is None else config, "config")
     new = new_labels(labels, model.labels_)
     if data is not None:
         checked_value(Dataset, data, "data")
@@ -145,7 +145,7 @@ def keep_documents(
     ['shoe', 'red', 'blue', 'mug', 'sport']
     """
     check_fitted(model, "labels_")
-    settings = checked_value(IncrementalConfig, config or IncrementalConfig(), "config")
+    settings = checked_value(IncrementalConfig, IncrementalConfig() if config is None else config, "config")
     checked_value(Dataset, data, "data")
     known = data.with_labels(model.labels_)
 

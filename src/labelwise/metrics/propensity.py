@@ -55,6 +55,9 @@ def inverse_propensity(
         if not sp.issparse(train):
             raise UsageError("label counts do not include the number of training documents; pass n_docs as well")
         n_docs = train.shape[0]
-    scale = max(np.log(max(n_docs, 1)) - 1, 0.0) * (b + 1) ** a
+    try:
+        scale = max(np.log(max(n_docs, 1)) - 1, 0.0) * (b + 1) ** a
+    except OverflowError as err:
+        raise UsageError(f"a is {a} and b is {b}, which gives weights that are too large; see FAMILIES") from err
     weights: Floats = 1 + scale * (count_labels(train) + float(b)) ** -a
     return weights

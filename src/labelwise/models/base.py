@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from labelwise import storage
 from labelwise.config import HoldoutConfig
 from labelwise.config.flat import signature
 from labelwise.config.presets import model_config
-from labelwise.config.settings import Count, Share, checked_value
+from labelwise.config.settings import Count, Range, Share, checked_value
 from labelwise.data import Dataset
 from labelwise.data.label_names import label_list
 from labelwise.errors import DataError, StorageError, UsageError
-from labelwise.features.texts import described
+from labelwise.features.texts import listed
 from labelwise.models.calibrator import CALIBRATED_ON, Calibrator
 from labelwise.models.exemplars import Exemplars
 from labelwise.models.holdout import HoldoutEvaluation
@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from labelwise.rank.sparse_weights import LevelWeights
 
 
-LONGEST_LIST = 2**31 - 1
+Id = Annotated[int, Range(at_least=-(2**63), at_most=2**63 - 1)]
+"""A document's id that is a number."""
+LONGEST_LIST = 1 << 30
 """More labels of a document than any model has."""
 
 
@@ -363,9 +365,7 @@ def checked_top_k(top_k: Any, name: str = "top_k") -> int:
 
 def checked_ids(ids: Any, n_docs: int) -> list[str]:
     """The documents' own ids as strings; numbers are written out."""
-    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-        raise UsageError(f"ids is {described(ids)}; give a list of strings, one for each document")
-    found = [name if isinstance(name, str) else str(checked_value(int, name, "an id")) for name in ids]
+    found = [name if isinstance(name, str) else str(checked_value(Id, name, "an id")) for name in listed(ids, "ids")]
     if len(found) != n_docs:
         raise DataError(f"there are {len(found)} ids but {n_docs} documents; they must match one to one")
     return found

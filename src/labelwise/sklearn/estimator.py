@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelwise.config.flat import flat_names
@@ -25,7 +25,7 @@ from labelwise.data.frames import plain_documents
 from labelwise.errors import DataError, UsageError
 from labelwise.features.matrices import feature_matrix
 from labelwise.features.texts import text_list
-from labelwise.models.base import Model, load_model
+from labelwise.models.base import Model, checked_top_k, load_model
 from labelwise.models.registry import new_model
 from labelwise.sklearn.answers import chosen_labels, filled, formed, shares
 from labelwise.sklearn.classes import Targets, encoded, holds_lists, targets_of
@@ -61,7 +61,9 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_use()
         documents = self._documents(X, reset=True)
         targets = targets_of(y, label_names)
-        check_consistent_length(X, targets.Y)
+        n_docs = len(documents) if isinstance(documents, list) else documents.shape[0]
+        if n_docs != targets.Y.shape[0]:
+            raise DataError(f"X and y have inconsistent numbers of samples: [{n_docs}, {targets.Y.shape[0]}]")
         self.model_ = self._fit_model(documents, targets)
         self.classes_, self._kind, self._y_sparse = targets.classes, targets.kind, targets.sparse
         return self
@@ -107,7 +109,7 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise UsageError("top_k and threshold are both None, so every label would be predicted; give one of them")
         for name, kind in _PARAMETERS.items():
             checked_value(kind, getattr(self, name), name)
-        if self.sparse_output is not True and self.sparse_output is not False and self.sparse_output != "auto":
+        if not isinstance(self.sparse_output, bool | str) or self.sparse_output not in (True, False, "auto"):
             raise UsageError(f"sparse_output is {shown(self.sparse_output)}; it must be True, False or 'auto'")
 
     def _documents(self, X: Any, *, reset: bool) -> Any:
@@ -124,7 +126,7 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = sp.csr_matrix(feature_matrix(X))  # scikit-learn does not check the indices
         try:
             return sp.csr_array(validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset))
-        except ValueError as err:
+        except (ValueError, TypeError) as err:
             raise DataError(str(err)) from err
 
     # ------------------------------------------------------------------ using
@@ -182,7 +184,7 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_use()
         documents = self._documents(X, reset=False)
         reading = self.model_.reading(documents, threads=self._threads, on_event=self.on_event)
-        return self.model_.scores(reading, max(self.candidates, self.top_k or 1))
+        return self.model_.scores(reading, checked_top_k(max(self.candidates, self.top_k or 1)))
 
     def _probabilities(self, scores: Csr) -> Csr:
         if self.model_.calibrator_ is not None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from labelwise.config import EnsembleConfig, LinearTreeConfig, XTransformerConfig
 from labelwise.config.flat import with_settings
+from labelwise.config.settings import shown
 from labelwise.errors import UsageError
 
 T = TypeVar("T")
@@ -51,6 +53,10 @@ def load_preset(name: Path | str, **overrides: Any) -> Config:
     (1, 2.0, 0.05)
     >>> model = LinearTree(config)
     """
+    if not isinstance(name, str | PathLike):
+        raise UsageError(
+            f"the preset is {shown(name)}; give its name, one of {', '.join(preset_names())}, or a .toml file"
+        )
     if str(name).endswith(".toml"):
         path = Path(name)
     elif name in preset_names():
