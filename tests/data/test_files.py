@@ -1,8 +1,10 @@
 """Text files, compressed or not: blocks of lines, encodings, damage."""
 
 import bz2
+import errno
 import gzip
 import lzma
+import os
 import random
 import threading
 from pathlib import Path
@@ -151,3 +153,60 @@ def test_lines_do_not_depend_on_block_size(tmp_path_factory, lines, size):
 def test_plain_names():
     assert plain_name(Path("a/train.jsonl.xz")) == "train.jsonl"
     assert plain_name(Path("train.jsonl")) == "train.jsonl"
+
+
+# ---------------------------------------------------------------------- bounds
+
+
+@pytest.mark.parametrize("kind", ["gz", "xz", "bz2", "zst"])
+def test_what_unpacks_to_too_much_is_refused(tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(files, "ALWAYS_UNPACKED", 100_000)
+    path = write(tmp_path, PACK[kind](b"line\n" * 2_000_000), f"x.{kind}")
+    with pytest.raises(DataError, match=r"unpacks to more than .* bytes, from .*--max-unpacked"):
+        lines_of(path)
+    assert len(lines_of(path, max_unpacked=10_000_000)) == 2_000_000
+    with pytest.raises(DataError, match="unpacks to more than 9,999,999 bytes"):
+        lines_of(path, max_unpacked=9_999_999)
+
+
+def test_a_long_line_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "BLOCK_BYTES", 1000)
+    path = write(tmp_path, b"short\n" + b"x" * 10_000)
+    assert len(lines_of(path)[1]) == 10_000
+    with pytest.raises(DataError, match="line 2: the line has more than 5,000 bytes"):
+        lines_of(path, longest_line=5000)
+
+
+def test_what_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path, what in (
+        (tmp_path / "pipe", "a pipe or a device"),
+        (Path("/dev/zero"), "a pipe"),
+        (tmp_path, "a folder"),
+    ):
+        with pytest.raises(DataError, match=f"is {what}.*; give a file"):
+            lines_of(path)
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(DataError, match=r"loop: cannot be read: .*symbolic links"):
+        lines_of(tmp_path / "loop")
+
+
+def test_errors_of_the_system_are_data_errors(tmp_path, monkeypatch):
+    path = write(tmp_path, TEXT)
+
+    def refuse(*_, **__):
+        raise OSError(errno.EMFILE, "Too many open files", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(DataError, match=r"x\.txt: cannot be read: Too many open files"):
+        lines_of(path)
+
+
+def test_what_files_of_a_size_can_tell_of(tmp_path):
+    plain, packed = write(tmp_path, b"x" * 100), write(tmp_path, b"x" * 100, "x.gz")
+    assert files.most_numbers([plain, packed]) == files.NUMBERS_WITHOUT_PROOF
+    os.truncate(plain, 10_000_000)
+    os.truncate(packed, 1_000_000)
+    assert files.most_numbers([plain, packed]) == 20_000_000
+    os.truncate(plain, 1 << 33)
+    assert files.most_numbers([plain]) == 2**31 - 2

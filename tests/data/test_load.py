@@ -1,3 +1,4 @@
+import gzip
 import json
 import logging
 import lzma
@@ -6,10 +7,11 @@ import random
 from pathlib import Path
 
 import pytest
+import scipy.sparse as sp
 
 import labelwise
 from labelwise.data import ReadOptions, load_dataset, load_splits
-from labelwise.errors import DataError, UsageError
+from labelwise.errors import DataError, LabelwiseError, UsageError
 from tests.data.examples import LABELS, ROWS, TEST_ROWS, dense, write_jsonl, write_text, write_toy
 
 REAL_DATA = Path(os.environ.get("LABELWISE_DATA", "no-data"))
@@ -179,4 +181,78 @@ def test_documents_to_be_labelled_need_no_labels_column(tmp_path, kind):
     assert dataset.texts == texts
     assert dataset.Y.nnz == 0
     with pytest.raises(DataError, match="there is no column 'labels'"):
+        load_dataset(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("train.txt", "1 5 2147483646\n0 1:1\n"),
+        ("trn_X_Y.txt", "1 2147483646\n0:1\n"),
+        ("train.svm", "2147483646 1:1\n"),
+        ("trn.json", '{"uid": "a", "title": "b", "content": "c", "target_ind": [2147483646], "target_rel": [1]}\n'),
+    ],
+)
+def test_few_bytes_tell_of_few_labels(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    (tmp_path / "trn_X.txt").write_text("one text\n")
+    with pytest.raises(DataError, match=r"size can tell of 4,194,304"):
+        load_splits(tmp_path)
+
+
+def test_a_matrix_of_few_bytes_tells_of_few_labels(tmp_path):
+    (tmp_path / "train_raw_texts.txt").write_text("one text\n")
+    sp.save_npz(tmp_path / "Y.trn.npz", sp.csr_matrix(([1.0], [0], [0, 1]), shape=(1, 2**31 - 2)))
+    with pytest.raises(DataError, match=r"Y.trn.npz: has 2,147,483,646 label columns, but a file of its size can tell"):
+        load_splits(tmp_path)
+    sp.save_npz(tmp_path / "Y.trn.npz", sp.coo_matrix(([1.0], ([0], [0])), shape=(2**31 - 2, 1)))
+    with pytest.raises(DataError, match="it has 2,147,483,646 rows, but a file of this size"):
+        load_splits(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["train.jsonl.gz", "labels.txt.gz"])
+def test_unpacking_is_bounded(tmp_path, name):
+    (tmp_path / "train.jsonl").write_text('{"text": "a", "labels": ["b"]}\n')
+    if name.startswith("train"):
+        (tmp_path / "train.jsonl").unlink()
+    (tmp_path / name).write_bytes(gzip.compress(b'{"text": "a", "labels": ["b"]}\n' * 1_000_000, 1))
+    with pytest.raises(DataError, match=rf"{name}: unpacks to more than [0-9,]+ bytes"):
+        load_splits(tmp_path)
+
+
+def test_pipes_and_closed_files(tmp_path):
+    os.mkfifo(tmp_path / "train.jsonl")
+    with pytest.raises(DataError, match="is a pipe or a device"):
+        load_dataset(tmp_path / "train.jsonl")
+    with pytest.raises(DataError, match="no data found here"):
+        load_splits(tmp_path)
+
+
+@pytest.mark.parametrize("cell", ["[{[]: 1}]", "[" * 5000 + "]", "[" + "9" * 5000 + "]", "[b'a']", "[1e999]", "[[1]]"])
+def test_lists_in_cells_that_are_none(tmp_path, cell):
+    (tmp_path / "train.csv").write_text(f'text,labels\na,"{cell}"\nb,c\n')
+    read = load_splits(tmp_path, skip_bad_rows=True)["train"]
+    assert read.texts[-1] == "b"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"encoding": "base64"}, "unknown encoding 'base64'"),
+        ({"encoding": "a\0b"}, "unknown encoding"),
+        ({"encoding": 5}, "encoding is 5; it must be a string"),
+        ({"max_text_chars": True}, "max_text_chars is True; it must be a whole number"),
+        ({"max_unpacked": 0}, "max_unpacked must be positive"),
+        ({"max_unpacked": "1"}, "max_unpacked is '1'; it must be a whole number or None"),
+        ({"skip_bad_rows": "no"}, "skip_bad_rows is 'no'; it must be true or false"),
+    ],
+)
+def test_reading_options_that_make_no_sense(options, message):
+    with pytest.raises(UsageError, match=message):
+        ReadOptions(**options)
+
+
+@pytest.mark.parametrize("path", [None, 5, b"abc", ["a"], "a\0b", "x" * 5000, "\ud800"])
+def test_paths_that_are_none(path):
+    with pytest.raises(LabelwiseError):
         load_dataset(path)

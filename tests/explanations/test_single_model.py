@@ -287,7 +287,7 @@ def test_wrong_requests_are_refused(linear, shop):
     with pytest.raises(UsageError, match="text is a list, not a string; explain one text at a time"):
         explain(model, [text])
     for options in ({"top_k": 0}, {"words": 0}):
-        with pytest.raises(UsageError, match="both must be at least 1"):
+        with pytest.raises(UsageError, match=r"is 0; it must be a whole number of at least 1"):
             explain(model, text, **options)
     with pytest.raises(UsageError, match="not fitted yet"):
         explain(LinearTree(), text)

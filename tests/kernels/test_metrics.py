@@ -75,22 +75,6 @@ def test_hits_and_gains(problem, ks, data):
         assert sizes[:, i].tolist() == [sum(scope[label] == part for label in true) for part in (0, 1)]
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        ([], kernels.CANONICAL),
-        ([[], [0, 2], [1]], kernels.CANONICAL),
-        ([[2, 0]], kernels.NOT_CANONICAL),
-        ([[0, 0]], kernels.NOT_CANONICAL),
-        ([[0, 3]], kernels.OUT_OF_RANGE),
-        ([[2, 0], [-1]], kernels.OUT_OF_RANGE),
-    ],
-)
-def test_inspect_rows(rows, expected):
-    indptr, labels = flat(rows, np.int32)
-    assert kernels.inspect_rows(indptr, labels, 3) == expected
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(3, 1, 2), (2, 0, 2), (5, 7, 1), (4, 519, 3)])
 def test_add_weighted(shape, dtype):

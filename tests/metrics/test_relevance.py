@@ -61,7 +61,7 @@ def test_bad_input_is_named():
         metrics.recall_at_k(Y[:0], Y_pred[:0])
     bad = Y_pred.copy()
     bad.data[4] = np.inf
-    with pytest.raises(DataError, match="Y_pred has the score inf in row 1, column 4"):
+    with pytest.raises(DataError, match="Y_pred holds NaN or infinity in row 1, column 4; leave an entry out"):
         metrics.precision_at_k(Y, bad)
     with pytest.raises(DataError, match=r"shape \(4,\) but Y has 5 columns"):
         metrics.psp_at_k(Y, Y_pred, WEIGHTS[:4])

@@ -204,7 +204,7 @@ def test_stages_are_found_again(tmp_path):
         ({"preset": "x-transformer"}, "not one of LinearTreeClassifier"),
         ({"cost": "much"}, "cost is 'much'; it must be a number"),
         ({"score_transform": "sum"}, "score_transform is 'sum'; it must be one of"),
-        ({"top_k": 0}, "top_k is 0; it must be at least 1"),
+        ({"top_k": 0}, "top_k is 0; it must be a whole number of at least 1"),
         ({"threshold": None}, "both None"),
         ({"sparse_output": "maybe"}, "True, False or 'auto'"),
         ({"hold_out": 1.5}, "hold_out is 1.5"),

@@ -130,7 +130,7 @@ class Predict(Command):
     def _lines(self) -> Iterator[str]:
         if not self.texts.is_file():
             raise DataError("there is no such file; check the spelling", path=self.texts)
-        for _, lines in read_lines(self.texts, encoding=self.read.encoding):
+        for _, lines in read_lines(self.texts, **self.read.decoding):
             for line in lines:
                 yield line or ""
 

@@ -158,6 +158,15 @@ class Settings:
         yield from ()
 
 
+def checked_value(kind: Any, value: Any, name: str) -> Any:
+    """An argument of a function in the plain type of `kind`, or a `UsageError` as for a setting of that type.
+
+    >>> checked_value(Count, np.int64(5), "top_k")
+    5
+    """
+    return _plain(kind, {}, value, _Sentence("", {}), name)
+
+
 def field_types(config: type[Any]) -> dict[str, Any]:
     """The types of all fields, with their ranges."""
     return get_type_hints(config, include_extras=True)

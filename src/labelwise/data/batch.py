@@ -9,8 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from labelwise.data.label_names import read_label_texts, unused_name
-from labelwise.data.options import BadRows
+from labelwise.config.settings import shown
+from labelwise.data.files import NUMBERS_WITHOUT_PROOF
+from labelwise.data.label_names import has_lone_surrogate, read_label_texts
+from labelwise.data.options import BadRows, ReadOptions
 from labelwise.types import Csr, Ints
 
 
@@ -37,6 +39,10 @@ class BadLabelError(ValueError):
     """A label that cannot be one; the reader adds where it stands."""
 
 
+LARGEST_NAME = 10**100
+"""A label may be called by a whole number below this."""
+
+
 class LabelVocabulary(dict[str, int]):
     """Label names to ids. A name that is looked up and not there gets the next id."""
 
@@ -45,7 +51,7 @@ class LabelVocabulary(dict[str, int]):
         super().__init__(zip(self.names, range(len(self.names)), strict=True))
 
     def __missing__(self, name: object) -> int:
-        if type(name) is int:
+        if type(name) is int and abs(name) < LARGEST_NAME:
             return self[str(name)]
         if not isinstance(name, str):
             raise BadLabelError(f"a label is {kind_of(name)} where its name should be a string")
@@ -74,29 +80,28 @@ class LabelVocabulary(dict[str, int]):
 class NumberedLabels(LabelVocabulary):
     """Labels that the documents give by number: columns of a list of names that may end in bare numbers."""
 
-    def __init__(self, names: Iterable[str] = (), *, closed: bool = False) -> None:
-        super().__init__(names)
-        self.closed = closed
+    def __init__(self, names: Iterable[str] = (), *, closed: bool = False, most: int = NUMBERS_WITHOUT_PROOF) -> None:
+        """Columns up to the number `most`, and none beyond the names if these are all (`closed`)."""
+        dict.__init__(self)  # nobody asks for the number of a name
+        self.names, self.closed, self.most = list(names), closed, most
 
     def ids_of(self, labels: Iterable[Any]) -> list[int]:
         """The numbers themselves, checked."""
         numbers = list(labels)
         for number in numbers:
             if type(number) is not int or number < 0:
-                raise BadLabelError(f"the label {number!r} is not a column number")
+                raise BadLabelError(f"the label {shown(number)} is not a column number")
             if self.closed and number >= len(self.names):
-                raise BadLabelError(f"label {number} is out of range: there are {len(self.names)} labels")
-            if number >= 1 << 31:
-                raise BadLabelError(f"label {number} is out of range")
+                raise BadLabelError(f"label {shown(number)} is out of range: there are {len(self.names)} labels")
+            if number >= self.most:
+                most = f"files of this size can tell of {self.most:,} labels at most"
+                raise BadLabelError(f"label {shown(number)} is out of range: {most}")
         self.grow(max(numbers, default=-1) + 1)
         return numbers
 
     def grow(self, n_labels: int) -> None:
         """Name the columns up to `n_labels` by their numbers."""
-        while len(self.names) < n_labels:
-            name = unused_name(str(len(self.names)), self)
-            self[name] = len(self.names)
-            self.names.append(name)
+        self.names.extend(map(str, range(len(self.names), n_labels)))
 
 
 class DataSource(Protocol):
@@ -137,6 +142,7 @@ class FileSource:
 
     files: Mapping[str, Any]
     beside: Path | None
+    options: ReadOptions
 
     @property
     def splits(self) -> list[str]:
@@ -146,7 +152,9 @@ class FileSource:
     @cached_property
     def label_texts(self) -> Mapping[str, str] | None:
         """Descriptions of labels by name, from label_texts.jsonl."""
-        return None if self.beside is None else read_label_texts(self.beside)
+        if self.beside is None:
+            return None
+        return read_label_texts(self.beside, max_unpacked=self.options.max_unpacked)
 
 
 def label_matrix(parts: Sequence[DocumentBatch], n_labels: int) -> Csr:
@@ -167,15 +175,6 @@ def zero_one(indptr: Ints, indices: Ints, shape: tuple[int, int]) -> Csr:
     Y.sum_duplicates()
     Y.data[:] = 1
     return Y
-
-
-def has_lone_surrogate(text: str) -> bool:
-    """Whether `text` cannot be written as UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def kind_of(value: object) -> str:

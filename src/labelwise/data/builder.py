@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from labelwise.data.batch import BadLabelError, DocumentBatch, LabelVocabulary, has_lone_surrogate, kind_of
+from labelwise.data.batch import LARGEST_NAME, BadLabelError, DocumentBatch, LabelVocabulary, kind_of
+from labelwise.data.label_names import has_lone_surrogate
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError
 
@@ -99,7 +100,7 @@ class RecordBuilder:
             return None, None
         if doc_id is None:
             return None, "the row has no id, but the rows before it have one"
-        if type(doc_id) is int:
+        if type(doc_id) is int and abs(doc_id) < LARGEST_NAME:
             doc_id = str(doc_id)
         if type(doc_id) is not str:
             return None, f"the id is {kind_of(doc_id)} where a string should be"
@@ -118,7 +119,7 @@ class RecordBuilder:
             for parse in (json.loads, ast.literal_eval):
                 try:
                     return parse(cell)
-                except (ValueError, SyntaxError, RecursionError, MemoryError):
+                except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
                     continue
         separator = None if self.separator is None else self.separator()
         parts = [cell] if separator is None else cell.split(separator)

@@ -7,7 +7,10 @@ from typing import Any, Self, cast
 import numpy as np
 import scipy.sparse as sp
 
+from labelwise.data.label_names import distinct
 from labelwise.errors import DataError
+from labelwise.features.matrices import checked_csr, feature_matrix, indicator_matrix
+from labelwise.features.texts import check_all_texts, described, listed
 from labelwise.types import Csr, Ints, OnEvent
 
 
@@ -42,6 +45,7 @@ class Dataset:
     """(n_labels,) a description of every label, where the source gives one."""
 
     def __post_init__(self) -> None:
+        self._check_parts()
         n_docs, n_labels = self.Y.shape
         if len(self.labels) != n_labels:
             raise DataError(
@@ -60,6 +64,20 @@ class Dataset:
             raise DataError(f"there are {len(self.label_texts)} label texts but Y has {n_labels} columns")
         if self.texts is None and self.features is None:
             raise DataError("a dataset needs texts or features; both are missing")
+
+    def _check_parts(self) -> None:
+        """Refuse parts of a wrong type, and bring matrices into the form that is promised."""
+        Y, is_sorted = checked_csr(self.Y, "Y")
+        if Y is not self.Y or not is_sorted or Y.dtype != np.float32 or not (Y.data == 1).all():
+            object.__setattr__(self, "Y", indicator_matrix(self.Y))
+        if self.features is not None:
+            object.__setattr__(self, "features", feature_matrix(self.features, "features"))
+        for name in ("labels", "texts", "ids", "label_texts"):
+            rows = getattr(self, name)
+            if isinstance(rows, list) or (rows is None and name != "labels"):
+                continue
+            object.__setattr__(self, name, listed(rows, name))
+        check_all_texts(self.texts or ())
 
     @classmethod
     def from_frame(
@@ -115,6 +133,8 @@ class Dataset:
     def take(self, rows: Sequence[int] | Ints) -> Self:
         """The documents `rows`, in that order, over the same labels."""
         rows = np.asarray(rows, dtype=np.int64)
+        if rows.size and not -len(self) <= rows.min() <= rows.max() < len(self):
+            raise DataError(f"the rows {rows.min()} to {rows.max()} are asked for, but there are {len(self)} documents")
         return replace(
             self,
             Y=self.Y[rows],
@@ -128,6 +148,8 @@ class Dataset:
 
         What only one of the two has, texts, features or names of documents, is left out too.
         """
+        if not isinstance(other, Dataset):
+            raise DataError(f"what is to follow is {described(other)}; give a Dataset")
         moved = other.with_labels(self.labels)
         texts = None if self.texts is None or moved.texts is None else [*self.texts, *moved.texts]
         features = None
@@ -153,6 +175,7 @@ class Dataset:
 
         This is how a test set is laid over the labels of a model: what the model never saw is kept.
         """
+        labels = distinct(labels)
         column = {name: i for i, name in enumerate(labels)}
         extra = [name for name in self.labels if name not in column]
         column.update((name, len(labels) + i) for i, name in enumerate(extra))

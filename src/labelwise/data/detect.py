@@ -1,9 +1,11 @@
 """The format of a folder or file, found by looking at it."""
 
+from os import PathLike
 from pathlib import Path
 
+from labelwise.config.settings import shown
 from labelwise.data.batch import DataSource
-from labelwise.data.files import SUFFIXES, plain_name, read_blocks
+from labelwise.data.files import SUFFIXES, plain_name, read_blocks, reading
 from labelwise.data.formats import FORMATS, Format, file_format, file_formats
 from labelwise.data.formats.format import FileStart
 from labelwise.data.options import BadRows, ReadOptions
@@ -21,12 +23,15 @@ START_BYTES = 1_000_000
 
 def open_source(path: Path | str, *, format: Format | None = None, options: ReadOptions) -> DataSource:  # noqa: A002
     """The data at `path`, ready to be streamed; `format` overrides what the files look like."""
+    if not isinstance(path, str | PathLike):
+        raise UsageError(f"the path of the data is {shown(path)}; give a string or a path")
     path = Path(path)
     if format is not None:
         check_format(format)
-    if not path.exists():
-        raise DataError("there is no such file or folder; check the spelling", path=path)
-    return _open_folder(path, format, options) if path.is_dir() else _open_file(path, format, options)
+    with reading(path):
+        if not path.exists():
+            raise DataError("there is no such file or folder; check the spelling", path=path)
+        return _open_folder(path, format, options) if path.is_dir() else _open_file(path, format, options)
 
 
 def check_format(name: str) -> None:
@@ -47,7 +52,7 @@ def guess_format(path: Path, options: ReadOptions) -> Format | None:
     by_suffix = [one for one in file_formats() if suffix in one.suffixes]
     if len(by_suffix) == 1:
         return by_suffix[0].name
-    block = next(read_blocks(path, encoding=options.encoding, bad=BadRows(skip=True)), None)
+    block = next(read_blocks(path, bad=BadRows(skip=True), **options.decoding), None)
     lines = [""] if block is None else block.data[:START_BYTES].decode("utf-8", "replace").split("\n")
     start = FileStart(suffix, lines, options)
     for one in by_suffix:

@@ -8,23 +8,30 @@ import bz2
 import codecs
 import lzma
 import queue
+import stat
 import threading
 import zlib
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, TypeAlias
 
-from labelwise.data.options import BadRows
-from labelwise.errors import DataError, need
+from labelwise.data.options import LONGEST_LINE, BadRows
+from labelwise.errors import DataError, LabelwiseError, need
 
 Compression: TypeAlias = Literal["gz", "xz", "zst", "bz2"]
 
 SUFFIXES: dict[str, Compression] = {".gz": "gz", ".xz": "xz", ".zst": "zst", ".bz2": "bz2"}
 BLOCK_BYTES = 1 << 23  # some 40 ms of decompression: long beside the 5 ms a thread may wait for the GIL
 BLOCKS_AHEAD = 3
+LARGEST_RATIO = 100
+"""A compressed file may unpack to so many times its size; texts unpack to three to twenty times."""
+ALWAYS_UNPACKED = 1 << 24
+"""Bytes that a compressed file may unpack to, however small it is."""
+NUMBERS_WITHOUT_PROOF = 1 << 22
+"""Labels, or rows of a matrix, that a file may claim to have, however small it is."""
 
 _MAGIC: dict[bytes, Compression] = {
     b"\x1f\x8b": "gz",
@@ -65,15 +72,59 @@ class TextBlock:
             return None
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Errors of the system as data errors: no permission, no such file, too many open files."""
+    try:
+        yield
+    except FileNotFoundError as err:
+        raise DataError("there is no such file; check the spelling", path=err.filename or path) from err
+    except OSError as err:
+        if isinstance(err, LabelwiseError):
+            raise
+        raise DataError(f"cannot be read: {err.strerror or err}", path=err.filename or path) from err
+
+
+def check_regular(path: Path) -> None:
+    """Refuse what is no file that can be read from its start again: a pipe, a device, a folder."""
+    with reading(path):
+        mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+        raise DataError(f"is {what}; give a file", path=path)
+
+
+def most_unpacked(path: Path, wanted: int | None) -> int:
+    """Bytes that a compressed file may unpack to: as wanted, or a multiple of its size."""
+    if wanted is not None:
+        return wanted
+    with reading(path):
+        return max(ALWAYS_UNPACKED, LARGEST_RATIO * path.stat().st_size)
+
+
+def too_large(path: Path, most: int) -> DataError:
+    """The error that a file unpacks to more than it may."""
+    return DataError(
+        f"unpacks to more than {most:,} bytes, from {path.stat().st_size:,}; if that is meant, allow it with "
+        "--max-unpacked",
+        path=path,
+    )
+
+
+def most_numbers(paths: Iterable[Path]) -> int:
+    """How many labels, or rows of a matrix, files of these sizes can tell of."""
+    n_bytes = 0
+    for path in paths:
+        with reading(path):
+            n_bytes += path.stat().st_size * (10 if path.suffix.lower() in SUFFIXES else 1)
+    return min(max(NUMBERS_WITHOUT_PROOF, n_bytes), (1 << 31) - 2)
+
+
 def compression_of(path: Path) -> Compression | None:
     """What the file is compressed with, by its first bytes."""
-    try:
-        with path.open("rb") as raw:
-            start = raw.read(8)
-    except FileNotFoundError as err:
-        raise DataError("there is no such file; check the spelling", path=path) from err
-    except OSError as err:
-        raise DataError(f"cannot be read: {err.strerror}", path=path) from err
+    check_regular(path)
+    with reading(path), path.open("rb") as raw:
+        start = raw.read(8)
     for magic, kind in _MAGIC.items():
         if start.startswith(magic):
             return kind
@@ -92,24 +143,46 @@ def plain_name(path: Path) -> str:
     return path.name[: -len(path.suffix)] if path.suffix.lower() in SUFFIXES else path.name
 
 
-def read_blocks(path: Path, *, encoding: str = "utf-8", bad: BadRows) -> Iterator[TextBlock]:
+def read_blocks(
+    path: Path,
+    *,
+    encoding: str = "utf-8",
+    max_unpacked: int | None = None,
+    longest_line: int = LONGEST_LINE,
+    bad: BadRows,
+) -> Iterator[TextBlock]:
     """Blocks of whole lines, in order, without byte order mark.
 
     A damaged archive yields the whole lines before the damage; then it is an error, or a bad row if those are
     skipped.
+
+    Parameters
+    ----------
+    max_unpacked
+        Bytes that a compressed file may unpack to; a multiple of its size if None.
+    longest_line
+        Bytes of a line, at most.
     """
-    number, carry = 1, b""
-    chunks = _ahead(path, compression_of(path))
-    with closing(chunks):
+    number = 1
+    carry: list[bytes] = []
+    kind = compression_of(path)
+    chunks = _ahead(path, kind, None if kind is None else most_unpacked(path, max_unpacked))
+    with reading(path), closing(chunks):
         utf8 = _as_utf8(chunks, encoding, path)
         try:
             for chunk in utf8:
                 cut = chunk.rfind(b"\n") + 1
                 if cut == 0:
-                    carry += chunk
+                    carry.append(chunk)
+                    if sum(map(len, carry)) > longest_line:
+                        message = (
+                            f"the line has more than {longest_line:,} bytes; is the file damaged, or are line ends "
+                            "missing?"
+                        )
+                        raise DataError(message, path=path, line=number)
                     continue
-                block = TextBlock(b"".join((carry, memoryview(chunk)[:cut])), number)  # one copy, not two
-                carry = chunk[cut:]
+                block = TextBlock(b"".join((*carry, memoryview(chunk)[:cut])), number)  # one copy, not two
+                carry = [chunk[cut:]]
                 yield block
                 number += block.data.count(b"\n")
         except DamagedError as err:
@@ -119,16 +192,14 @@ def read_blocks(path: Path, *, encoding: str = "utf-8", bad: BadRows) -> Iterato
             )
             bad.add(message, path=path, line=number - 1 or None, cause=err)
             return
-    if carry:
-        yield TextBlock(carry, number)
+    if end := b"".join(carry):
+        yield TextBlock(end, number)
 
 
-def read_lines(
-    path: Path, *, encoding: str = "utf-8", bad: BadRows | None = None
-) -> Iterator[tuple[int, list[str | None]]]:
-    """Lists of decoded lines, each with the number of its first line."""
+def read_lines(path: Path, *, bad: BadRows | None = None, **how: Any) -> Iterator[tuple[int, list[str | None]]]:
+    """Lists of decoded lines, each with the number of its first line; `how` is as in `read_blocks`."""
     bad = BadRows() if bad is None else bad
-    for block in read_blocks(path, encoding=encoding, bad=bad):
+    for block in read_blocks(path, bad=bad, **how):
         yield block.first_line, block.lines(path, bad)
 
 
@@ -168,8 +239,11 @@ def _with_end(start: bytes, chunks: Iterator[bytes]) -> Iterator[tuple[bool, byt
     yield True, b""
 
 
-def _ahead(path: Path, kind: Compression | None) -> Generator[bytes, None, None]:
-    """The file's unpacked bytes in chunks that a thread prepares, a few at most ahead of their use."""
+def _ahead(path: Path, kind: Compression | None, most: int | None) -> Generator[bytes, None, None]:
+    """The file's unpacked bytes in chunks that a thread prepares, a few at most ahead of their use.
+
+    `most` is the number of bytes that the file may unpack to; None for no limit.
+    """
     ready: queue.Queue[bytes | Exception | None] = queue.Queue(maxsize=BLOCKS_AHEAD)
     abandoned = threading.Event()
 
@@ -183,8 +257,12 @@ def _ahead(path: Path, kind: Compression | None) -> Generator[bytes, None, None]
 
     def work() -> None:
         try:
+            n_bytes = 0
             with path.open("rb", buffering=0) as raw, closing(_unpacked(raw, kind)) as chunks:
                 for chunk in chunks:
+                    n_bytes += len(chunk)
+                    if most is not None and n_bytes > most:
+                        raise too_large(path, most)
                     put(chunk)
                     if abandoned.is_set():
                         return

@@ -16,6 +16,7 @@ from labelwise.data.dataset import Dataset
 from labelwise.data.formats.records import ROWS_TO_GUESS, guess_separator
 from labelwise.data.options import REASONS_KEPT, BadRows, ReadOptions
 from labelwise.errors import DataError, UsageError
+from labelwise.features.texts import described
 from labelwise.types import OnEvent
 
 _FRAME = Path("the frame")
@@ -41,6 +42,9 @@ def dataset_from_frame(
         cells = _from_indicators(frame, list(labels), there)
         vocabulary = LabelVocabulary(labels)
     own = [None] * len(texts) if ids is None else _cells(frame, ids, there)
+    lengths = {len(texts), len(cells), len(own)}
+    if len(lengths) > 1:
+        raise DataError(f"the columns have {', '.join(map(str, sorted(lengths)))} rows; they must have the same number")
     bad = _FrameRows(skip=settings.skip_bad_rows)
     separator = settings.label_separator or guess_separator([c for c in cells[:ROWS_TO_GUESS] if isinstance(c, str)])
     builder = RecordBuilder(
@@ -174,7 +178,10 @@ def _plain(column: Any) -> list[Any]:
     """Python's own values of a column."""
     for method in ("to_pylist", "to_list", "tolist"):
         if hasattr(column, method):
-            return list(getattr(column, method)())
+            found = getattr(column, method)()
+            return found if isinstance(found, list) else [found]
+    if isinstance(column, str | bytes) or not isinstance(column, Iterable):
+        raise DataError(f"a column is {described(column)}; give a list of values, one for each row")
     return list(column)
 
 

@@ -2,11 +2,13 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from labelwise.data.files import SUFFIXES, read_lines
+from labelwise.data.files import SUFFIXES, most_numbers, read_lines, reading
 from labelwise.errors import DataError
+from labelwise.features.texts import described
 
 log = logging.getLogger(__name__)
 
@@ -14,34 +16,36 @@ log = logging.getLogger(__name__)
 def find_beside(folder: Path, name: str) -> Path | None:
     """A file of that name in the folder, compressed or not."""
     for suffix in ("", *SUFFIXES):
-        if (path := folder / (name + suffix)).is_file():
-            return path
+        path = folder / (name + suffix)
+        with reading(path):
+            if path.is_file():
+                return path
     return None
 
 
-def label_list(folder: Path) -> list[str] | None:
+def label_list(folder: Path, *, max_unpacked: int | None = None) -> list[str] | None:
     """Names from labels.txt, or from labels.jsonl (a JSON string a line) where names hold line breaks."""
     if (path := find_beside(folder, "labels.jsonl")) is not None:
         names: list[str] = []
-        for first, lines in read_lines(path):
+        for first, lines in read_lines(path, max_unpacked=max_unpacked):
             for line, raw in enumerate(lines, first):
                 try:
                     name = json.loads(raw or "")
-                except ValueError:
+                except (ValueError, RecursionError):
                     name = None
-                if not isinstance(name, str):
+                if not isinstance(name, str) or has_lone_surrogate(name):
                     raise DataError("every line holds one label name as a JSON string", path=path, line=line)
                 names.append(name)
         return distinct_names(names, path)
     if (path := find_beside(folder, "labels.txt")) is not None:
-        return distinct_names(read_names(path), path)
+        return distinct_names(read_names(path, max_unpacked=max_unpacked), path)
     return None
 
 
-def read_names(path: Path, *, encoding: str = "utf-8") -> list[str]:
-    """Label names, one a line, in id order."""
+def read_names(path: Path, **how: Any) -> list[str]:
+    """Label names, one a line, in id order; `how` is as in `labelwise.data.files.read_blocks`."""
     names: list[str] = []
-    for _, lines in read_lines(path, encoding=encoding):
+    for _, lines in read_lines(path, **how):
         names.extend(line for line in lines if line is not None)
     while names and not names[-1]:
         names.pop()
@@ -61,18 +65,21 @@ def distinct_names(names: Sequence[str], path: Path) -> list[str]:
     return list(names)
 
 
-def column_names(path: Path | None, n_labels: int, whose: Path, encoding: str) -> list[str]:
-    """Names of the label columns from a file, or their numbers where there is none."""
+def column_names(path: Path | None, n_labels: int, whose: Path, how: Mapping[str, Any]) -> list[str]:
+    """Distinct names of the label columns from a file, or their numbers where there is none."""
+    if n_labels > (most := most_numbers([whose])):
+        message = f"has {n_labels:,} label columns, but a file of its size can tell of {most:,} at most; is it damaged?"
+        raise DataError(message, path=whose)
     if path is None:
         return [str(i) for i in range(n_labels)]
-    names = read_names(path, encoding=encoding)
+    names = read_names(path, **how)
     if len(names) != n_labels:
         message = (
             f"there are {len(names)} names but {whose.name} has {n_labels} label columns; "
             "put the label file that belongs to it there, or remove it to use numbers"
         )
         raise DataError(message, path=path)
-    return names
+    return numbered_names(names)
 
 
 def numbered_names(names: Sequence[str]) -> list[str]:
@@ -97,13 +104,13 @@ def unused_name(name: str, taken: Mapping[str, object], *, start: int = 2) -> st
     return free
 
 
-def read_label_texts(folder: Path) -> dict[str, str] | None:
+def read_label_texts(folder: Path, *, max_unpacked: int | None = None) -> dict[str, str] | None:
     """Descriptions from label_texts.jsonl: objects with `label` and `text`."""
     path = find_beside(folder, "label_texts.jsonl")
     if path is None:
         return None
     texts: dict[str, str] = {}
-    for first, lines in read_lines(path):
+    for first, lines in read_lines(path, max_unpacked=max_unpacked):
         for line, raw in enumerate(lines, first):
             if not raw:
                 continue
@@ -117,3 +124,38 @@ def read_label_texts(folder: Path) -> dict[str, str] | None:
                 raise DataError(message, path=path, line=line)
             texts[label] = text
     return texts
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Whether `text` cannot be written as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def distinct(names: Any) -> list[str]:
+    """Names that tell labels apart, as a saved model's must."""
+    if isinstance(names, str | bytes | Mapping) or not isinstance(names, Iterable):
+        raise DataError(f"the label names are {described(names)}; give a list of strings")
+    found = list(names)
+    seen: set[str] = set()
+    for name in found:
+        check_name(name)
+        if name in seen:
+            raise DataError(f"the label name {name!r} is given twice; give every label a name of its own")
+        seen.add(name)
+    return found
+
+
+def check_name(name: object) -> None:
+    """Refuse what cannot be a label's name in a saved model."""
+    if not isinstance(name, str):
+        kind = type(name).__name__
+        shown = described(name).removeprefix(f"{kind} (").removesuffix(")")
+        raise DataError(f"the label {shown} is {kind}, not a string; give names, or a sparse 0/1 matrix")
+    if not name or name.isspace():
+        raise DataError("a label name is empty; give every label a name of its own")
+    if not name.isascii() and has_lone_surrogate(name):
+        raise DataError(f"the label name {name!r} holds half of a surrogate pair, which cannot be saved; mend the name")

@@ -5,14 +5,19 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
+from labelwise.config.settings import checked_value
 from labelwise.errors import DataError, UsageError
 from labelwise.types import OnEvent
 
 log = logging.getLogger(__name__)
 
 REASONS_KEPT = 5
+LONGEST_LINE = 1 << 26
+"""Bytes of a line, at most; a text of ten million characters has fewer."""
+BYTES_PER_CHARACTER = 6
+"""Bytes of a character that is written as an escape."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,16 +44,20 @@ class ReadOptions:
     them."""
     allow_duplicate_ids: bool = False
     """Keep records whose id another record of the split has; without it they are bad rows."""
+    max_unpacked: int | None = None
+    """Bytes that a compressed file may unpack to. Not given: 100 times its size, or 16 MB of a small file."""
     libsvm_base: Literal["auto", "zero", "one"] = "auto"
     """Number of the first feature in libsvm files; "auto": one unless some feature has the number zero."""
 
     def __post_init__(self) -> None:
-        try:
-            codecs.lookup(self.encoding)
-        except LookupError as err:
-            raise UsageError(f"unknown encoding {self.encoding!r}; try utf-8, latin-1, cp1252 or utf-16") from err
-        if self.max_text_chars < 1:
-            raise UsageError(f"max_text_chars must be positive, not {self.max_text_chars}")
+        for name, kind in get_type_hints(type(self)).items():
+            if name != "libsvm_base":
+                object.__setattr__(self, name, checked_value(kind, getattr(self, name), name))
+        if not _is_text_encoding(self.encoding):
+            raise UsageError(f"unknown encoding {self.encoding!r}; try utf-8, latin-1, cp1252 or utf-16")
+        for name in ("max_text_chars", "max_unpacked"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise UsageError(f"{name} must be positive, not {getattr(self, name)}")
         if self.label_separator == "":
             raise UsageError("label_separator is empty; leave it out to have it guessed")
         if self.libsvm_base not in ("auto", "zero", "one"):
@@ -61,6 +70,15 @@ class ReadOptions:
         """The columns that make up the text, in order."""
         return [name.strip() for name in self.text_column.split(",") if name.strip()]
 
+    @property
+    def decoding(self) -> dict[str, Any]:
+        """How text files are read: keywords of `labelwise.data.files.read_blocks`."""
+        return {
+            "encoding": self.encoding,
+            "max_unpacked": self.max_unpacked,
+            "longest_line": max(LONGEST_LINE, BYTES_PER_CHARACTER * self.max_text_chars),
+        }
+
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "ReadOptions":
         """Options from keywords; an unknown one is answered with the list of those there are."""
@@ -69,6 +87,14 @@ class ReadOptions:
             if name not in known:
                 raise UsageError(f"unknown reading option {name!r}; there are: {', '.join(known)}")
         return cls(**options)
+
+
+def _is_text_encoding(name: str) -> bool:
+    """Whether there is an encoding of this name that turns bytes into text, as base64 does not."""
+    try:
+        return bool(codecs.lookup(name)._is_text_encoding)
+    except (LookupError, ValueError):  # ValueError: a NUL in the name
+        return False
 
 
 @dataclass

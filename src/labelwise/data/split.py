@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from labelwise.config.settings import Seed, checked_value
 from labelwise.data.dataset import Dataset
 from labelwise.errors import DataError, UsageError
 from labelwise.types import Csr
@@ -34,6 +35,7 @@ def split_validation(dataset: Dataset, fraction: float = 0.1, seed: int = 0) -> 
 
 def split_rows(Y: Csr, fraction: float, seed: int = 0) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Rows of a label matrix in two parts, as `split_validation` draws them."""
+    fraction, seed = checked_value(float, fraction, "fraction"), checked_value(Seed, seed, "seed")
     if not 0 < fraction < 1:
         raise UsageError(f"fraction must lie between 0 and 1, not {fraction}")
     n_docs = Y.shape[0]

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from labelwise.config.settings import checked_value
 from labelwise.data.dataset import Dataset
 from labelwise.errors import UsageError
+from labelwise.features.texts import described
 from labelwise.types import Ints
 
 if TYPE_CHECKING:
@@ -84,6 +86,10 @@ def describe(splits: Mapping[str, Dataset]) -> Statistics:
     >>> print(f"{statistics.labels_per_document:.2f} labels per document")
     4.59 labels per document
     """
+    if not isinstance(splits, Mapping):
+        raise UsageError(f"splits is {described(splits)}; give a dict of Datasets, as load_splits makes it")
+    for name, split in splits.items():
+        checked_value(Dataset, split, str(name))
     if "train" not in splits:
         there = ", ".join(splits) or "none"
         raise UsageError(f"statistics are about the training split, which is not there; there are: {there}")

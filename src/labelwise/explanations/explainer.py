@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from labelwise.config.settings import Count, checked_value
 from labelwise.data import Dataset
 from labelwise.errors import UsageError
 from labelwise.explanations.context import ExplainContext
@@ -13,7 +14,8 @@ from labelwise.explanations.ensembles import explain_ensemble
 from labelwise.explanations.neighbours import Neighbours
 from labelwise.explanations.result import Explanation
 from labelwise.explanations.single_model import explain_single
-from labelwise.models.base import Model, check_fitted
+from labelwise.features.texts import described
+from labelwise.models.base import Model, check_fitted, checked_top_k
 from labelwise.predictions.ranking import rank_best
 from labelwise.types import OnEvent
 
@@ -60,9 +62,12 @@ def explain(
     """
     if not isinstance(text, str):
         raise UsageError(f"text is of class {type(text).__name__}, not a string; explain one text at a time")
-    if top_k < 1 or words < 1:
-        raise UsageError(f"top_k is {top_k} and words is {words}; both must be at least 1")
+    top_k, words = checked_top_k(top_k), checked_value(Count, words, "words")
     check_fitted(model, "labels_")
+    if not isinstance(neighbours, Dataset | Neighbours | None):
+        raise UsageError(f"neighbours is {described(neighbours)}; give a Dataset, or what Neighbours.of made of one")
+    if label is not None and not isinstance(label, Iterable):
+        raise UsageError(f"label is {described(label)}; give a label's name, or a list of names")
     if not model.reads_texts:
         raise UsageError(
             "this model was fitted on features, not on texts, so there are no words to explain its labels by; "

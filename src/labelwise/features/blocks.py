@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.config import TfidfConfig
-from labelwise.errors import DataError
 from labelwise.features.characters import character_table, to_bytes
+from labelwise.features.texts import check_text
 from labelwise.kernels.counts import tally
 from labelwise.kernels.tokens import (
     add_openings,
@@ -207,11 +207,7 @@ def text_blocks(texts: Iterable[str]) -> Iterator[list[str]]:
     block: list[str] = []
     size = n_before = 0
     for text in texts:
-        if not isinstance(text, str):
-            raise DataError(
-                f"text number {n_before + len(block)} (counted from 0) is {_described(text)}, not a string; "
-                "leave such rows out or convert them first"
-            )
+        check_text(text, n_before + len(block))
         block.append(text)
         size += len(text)
         if size >= CHARACTERS_PER_BLOCK or len(block) >= TEXTS_PER_BLOCK:
@@ -220,8 +216,3 @@ def text_blocks(texts: Iterable[str]) -> Iterator[list[str]]:
             block, size = [], 0
     if block:
         yield block
-
-
-def _described(value: object) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} ({text if len(text) <= 40 else text[:37] + '...'})"

@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from labelwise import storage
 from labelwise.config import TfidfConfig
+from labelwise.config.settings import Threads, checked_value
 from labelwise.engine.threads import map_in_order
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
 from labelwise.features.blocks import OPENING, Analyzer, CountedBlock, SlabAllocator, text_blocks
+from labelwise.features.texts import check_list
 from labelwise.features.vocabulary import Vocabulary, VocabularyBuilder
 from labelwise.kernels.counts import arrange, weigh
 from labelwise.storage.checks import LARGEST_FACTOR
@@ -100,6 +102,7 @@ class Tfidf:
     ) -> tuple[list[_StoredBlock], npt.NDArray[np.int64]]:
         """Count all texts. Returns the counts, if `keep`, and the column of each term number (-1: dropped)."""
         config = self.config.validated()
+        checked_value(Threads, self.threads, "threads")
         analyzer, builder = Analyzer(config), VocabularyBuilder()
         kept: list[_StoredBlock] = []
         slabs = SlabAllocator()
@@ -154,6 +157,7 @@ class Tfidf:
         X : (n_docs, n_features) float32, indices sorted
         """
         vocabulary = self._fitted()
+        threads = checked_value(Threads, self.threads if threads is None else threads, "threads")
 
         def rows(block_texts: list[str]) -> tuple[Any, Any, Any]:
             block = self._analyzer.count(block_texts)
@@ -167,7 +171,7 @@ class Tfidf:
 
         parts = []
         with Task(on_event, "tf-idf") as task:
-            for part in map_in_order(rows, text_blocks(_checked_texts(texts)), threads or self.threads):
+            for part in map_in_order(rows, text_blocks(_checked_texts(texts)), threads):
                 parts.append(part)
                 task.advance(len(part[0]) - 1)
         if len(parts) == 1:
@@ -265,8 +269,7 @@ class Tfidf:
 
 
 def _checked_texts(texts: Iterable[str]) -> Iterator[str]:
-    if isinstance(texts, str):
-        raise UsageError("expected a list of texts, got one string; write [text] for a single one")
+    check_list(texts)
     return iter(texts)
 
 

@@ -5,7 +5,7 @@ Every function returns a new model and leaves the given one unchanged. Both mode
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from typing import Any
 
@@ -14,8 +14,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise.config import IncrementalConfig
+from labelwise.config.settings import checked_value
 from labelwise.data import Dataset
+from labelwise.data.label_names import check_name
 from labelwise.errors import DataError, UsageError
+from labelwise.features.texts import described
 from labelwise.incremental.examples import LabelExamples
 from labelwise.incremental.label_weights import weights_from_examples, weights_from_texts
 from labelwise.incremental.new_labels import new_labels
@@ -67,7 +70,10 @@ def add_labels(
     ['shoe', 'sport']
     """
     check_fitted(model, "labels_")
-    config, new = (config or IncrementalConfig()).validated(), new_labels(labels, model.labels_)
+    config = checked_value(IncrementalConfig, IncrementalConfig() if config is None else config, "config")
+    new = new_labels(labels, model.labels_)
+    if data is not None:
+        checked_value(Dataset, data, "data")
     known = None if data is None else data.with_labels([*model.labels_, *(one.label for one in new)])
     examples = LabelExamples.of(model, new, known)
     reading = model.reading(examples.documents, on_event=on_event)
@@ -98,7 +104,7 @@ def remove_labels(model: Model, labels: Iterable[str]) -> Model:
     ['shoe', 'mug']
     """
     check_fitted(model, "labels_")
-    names = [labels] if isinstance(labels, str) else list(dict.fromkeys(labels))
+    names = [labels] if isinstance(labels, str) else _names(labels)
     unknown = [name for name in names if name not in set(model.labels_)]
     if unknown or not names:
         what = f"has no label {unknown[0]!r}" if unknown else "keeps all its labels if none is named"
@@ -110,6 +116,16 @@ def remove_labels(model: Model, labels: Iterable[str]) -> Model:
         report.added = remaining
 
     return with_changed_members(model, lambda member: _without_labels(member.growth(), removed), record)
+
+
+def _names(labels: Any) -> list[str]:
+    """Names of labels, each once."""
+    if isinstance(labels, bytes | Mapping) or not isinstance(labels, Iterable):
+        raise UsageError(f"labels is {described(labels)}; give a list of label names")
+    names = list(labels)
+    for name in names:
+        check_name(name)
+    return list(dict.fromkeys(names))
 
 
 def keep_documents(
@@ -129,7 +145,8 @@ def keep_documents(
     ['shoe', 'red', 'blue', 'mug', 'sport']
     """
     check_fitted(model, "labels_")
-    settings = (config or IncrementalConfig()).validated()
+    settings = checked_value(IncrementalConfig, IncrementalConfig() if config is None else config, "config")
+    checked_value(Dataset, data, "data")
     known = data.with_labels(model.labels_)
 
     def with_exemplars(member: Model) -> Model:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from labelwise.data.files import read_lines
-from labelwise.data.targets import distinct
+from labelwise.data.label_names import distinct
 from labelwise.errors import DataError, UsageError
 
 KEYS = ("label", "text", "examples")
@@ -52,7 +52,7 @@ def read_new_labels(path: Path | str) -> list[NewLabel]:
     for number, line in numbered:
         try:
             values = json.loads(line)
-        except ValueError as err:
+        except (ValueError, RecursionError) as err:
             raise DataError(f"this is not JSON ({err}); give one object on each line", path=path, line=number) from err
         try:
             new = _checked(values)
@@ -93,7 +93,7 @@ def _checked(values: Any) -> NewLabel:
         values = {"label": values.label, "text": values.text, "examples": values.examples}
     if not isinstance(values, dict):
         raise DataError(f"this is {type(values).__name__}, not an object; give {{…}} with label, text and examples")
-    unknown = sorted(set(values) - set(KEYS))
+    unknown = sorted(map(str, values.keys() - set(KEYS)))
     if unknown:
         raise DataError(f"there is no field {unknown[0]!r} of a label; there are: {', '.join(KEYS)}")
     if "label" not in values:
@@ -102,7 +102,7 @@ def _checked(values: Any) -> NewLabel:
     if text is not None and not isinstance(text, str):
         raise DataError(f"the text of {values['label']!r} is {type(text).__name__}, not a string")
     examples = () if examples is None else examples
-    if isinstance(examples, str | dict) or not isinstance(examples, Iterable):
+    if isinstance(examples, str | bytes | dict) or not isinstance(examples, Iterable):
         raise DataError(f"the examples of {values['label']!r} are {type(examples).__name__}; give a list of texts")
     examples = tuple(examples)
     for example in examples:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from labelwise.config.settings import checked_value
 from labelwise.data import Dataset
 from labelwise.errors import DataError
 from labelwise.incremental.grow import with_changed_members
@@ -43,6 +44,7 @@ def update(model: Model, data: Dataset, *, on_event: OnEvent | None = None) -> M
     ['red']
     """
     check_fitted(model, "labels_")
+    checked_value(Dataset, data, "data")
     n_labels = len(model.labels_)
     known = data.with_labels(model.labels_)
     rows = np.flatnonzero(np.diff(known.Y[:, :n_labels].indptr) > 0)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from labelwise.config import LinearTreeConfig, RankerConfig
 from labelwise.config.score_transform import DEFAULT_TRANSFORM, TRANSFORMS, ScoreTransform
 from labelwise.config.settings import shown
-from labelwise.data.targets import distinct
+from labelwise.data.label_names import distinct
 from labelwise.errors import DataError, StorageError
 from labelwise.events import Task
 from labelwise.features.tfidf import Tfidf

@@ -13,22 +13,6 @@ from labelwise.types import Floats, Ints
 # What `gather_gains` sums over the first k predictions of a document, in the order of its second axis.
 PREDICTED, HITS, DCG, WEIGHT, WEIGHTED_DCG = range(5)
 
-CANONICAL, NOT_CANONICAL, OUT_OF_RANGE = range(3)
-
-
-@njit(cache=True, nogil=True)
-def inspect_rows(indptr: Ints, indices: Ints, n_columns: int) -> int:
-    """CANONICAL if every row is sorted without duplicates, NOT_CANONICAL if not, OUT_OF_RANGE if unusable."""
-    found = CANONICAL
-    for i in range(indptr.size - 1):
-        row = indices[indptr[i] : indptr[i + 1]]
-        for j in range(row.size):
-            if row[j] < 0 or row[j] >= n_columns:
-                return OUT_OF_RANGE
-            if j > 0 and row[j] <= row[j - 1]:
-                found = NOT_CANONICAL
-    return found
-
 
 @njit(cache=True, nogil=True)
 def rank_rows(indptr: Ints, indices: Ints, data: Floats, best_indptr: Ints, best_out: Ints) -> None:

@@ -1,12 +1,16 @@
 """Calibration of probabilities: the expected calibration error, and the reliability curve that it is computed from."""
 
-from operator import index
+from typing import Annotated
 
 import numpy as np
 
-from labelwise.errors import DataError, UsageError
+from labelwise.config.settings import Range, checked_value
+from labelwise.errors import DataError
 from labelwise.metrics.relevance import Scored, mark_predictions
 from labelwise.types import Csr, Floats, Ints
+
+Bins = Annotated[int, Range(at_least=1, at_most=1_000_000)]
+"""A number of bins; more of them than predictions are empty."""
 
 
 def calibration_error(Y: Csr, Y_pred: Scored, *, bins: int = 15, equal_mass: bool = True) -> float:
@@ -56,8 +60,7 @@ def reliability_curve(
     probability, right, count
         (n_bins,) each, the first two between 0 and 1.
     """
-    if index(bins) < 1:
-        raise UsageError(f"bins is {bins}; give 1 or more")
+    bins = checked_value(Bins, bins, "bins")
     marked = mark_predictions(Y, Y_pred, None)
     probabilities = marked.scores.astype(np.float64)
     if probabilities.size == 0:

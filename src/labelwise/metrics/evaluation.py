@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
+from labelwise.config.settings import Count, Range, Seed, checked_value
 from labelwise.errors import DataError, UsageError
 from labelwise.metrics.buckets import BUCKETS, assign_buckets, check_buckets
 from labelwise.metrics.intervals import Contributions, Key, bootstrap_intervals, collect
@@ -19,6 +20,10 @@ from labelwise.types import Csr, Floats, Ints
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+
+Resamples = Annotated[int, Range(at_least=0)]
+"""A number of resamples; 0 for no intervals."""
 
 
 @dataclass(frozen=True)
@@ -145,8 +150,9 @@ def evaluate(
     >>> table = evaluation.table()  # rich.print shows it
     """
     ks = check_ks(ks)
-    if bootstrap < 0:
-        raise UsageError(f"bootstrap is {bootstrap}; give 0 for no intervals, or about 1000")
+    bootstrap, seed = checked_value(Resamples, bootstrap, "bootstrap"), checked_value(Seed, seed, "seed")
+    threshold = checked_value(float | None, threshold, "threshold")
+    n_train_docs = checked_value(Count | None, n_train_docs, "n_train_docs")
     constants = family_constants(family)
     marked = mark_predictions(Y, Y_pred, max(ks))
     n_labels = Y.shape[1]

@@ -1,11 +1,13 @@
 """Paired comparison of two systems on the same documents: is the difference significant?"""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from labelwise.config.settings import Count, Seed, checked_value
 from labelwise.errors import DataError, UsageError
+from labelwise.features.texts import described
 from labelwise.metrics.evaluation import Evaluation, plain_figures
 from labelwise.metrics.intervals import Difference, paired_test
 from labelwise.storage import write_json
@@ -82,13 +84,17 @@ def compare(
     >>> found.difference, found.p_value
     (-2.0, 1.0)
     """
+    for name, given in (("first", first), ("second", second)):
+        checked_value(Evaluation, given, name)
+    resamples, seed = checked_value(Count, resamples, "resamples"), checked_value(Seed, seed, "seed")
+    if isinstance(metrics, str) or not isinstance(metrics, Iterable | None):
+        raise UsageError(f"metrics is {described(metrics)}; give a list of names, such as ['P@1']")
+    metrics = None if metrics is None else list(metrics)
     if first.truth != second.truth:
         raise DataError(
             f"the two evaluations have different truths ({first.n_docs} and {second.n_docs} documents); "
             "evaluate both systems on the same documents and labels, in the same order"
         )
-    if resamples < 1:
-        raise UsageError(f"resamples is {resamples}; a test needs at least 1, better 1000")
     where = bucket or ""
     in_second = second.contributions.place
     shared = [name for part, name in first.contributions.place if part == where and (part, name) in in_second]

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from labelwise.config.settings import Count, NonNegative, Positive, checked_value
 from labelwise.errors import UsageError
 from labelwise.metrics.relevance import count_labels
 from labelwise.types import Csr, Floats, Ints
@@ -22,7 +23,7 @@ FAMILIES: dict[Family, tuple[float, float]] = {
 
 def family_constants(family: Family) -> tuple[float, float]:
     """The (a, b) of a family, by its name."""
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         raise UsageError(f"there is no family {family!r} of data sets; there are {', '.join(FAMILIES)}")
     return FAMILIES[family]
 
@@ -48,10 +49,15 @@ def inverse_propensity(
     n_docs
         Number of training documents, needed where `train` is counts.
     """
+    a, b = checked_value(Positive, a, "a"), checked_value(NonNegative, b, "b")
+    n_docs = checked_value(Count | None, n_docs, "n_docs")
     if n_docs is None:
         if not sp.issparse(train):
             raise UsageError("label counts do not include the number of training documents; pass n_docs as well")
         n_docs = train.shape[0]
-    scale = max(np.log(max(n_docs, 1)) - 1, 0.0) * (b + 1) ** a
+    try:
+        scale = max(np.log(max(n_docs, 1)) - 1, 0.0) * (b + 1) ** a
+    except OverflowError as err:
+        raise UsageError(f"a is {a} and b is {b}, which gives weights that are too large; see FAMILIES") from err
     weights: Floats = 1 + scale * (count_labels(train) + float(b)) ** -a
     return weights

@@ -1,17 +1,19 @@
 """Predictions against the truth: checked, ranked, and each marked as correct or wrong."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from operator import index
 from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
+from labelwise.config.settings import Count, checked_value
 from labelwise.errors import DataError, UsageError
-from labelwise.kernels.metrics import CANONICAL, OUT_OF_RANGE, inspect_rows, mark_hits
+from labelwise.features.matrices import check_finite, checked_csr, sorted_copy
+from labelwise.features.texts import described
+from labelwise.kernels.metrics import mark_hits
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import at_least, rank_best
 from labelwise.types import Csr, Floats, Ints
@@ -93,6 +95,7 @@ def mark_predictions(Y: Csr, Y_pred: Scored, k: int | None, *, threshold: float 
             "lay both over the same labels, in the same order: Dataset.with_labels and Predictions.with_labels do it"
         )
     if threshold is not None:
+        threshold = checked_value(float, threshold, "threshold")
         scored = at_least(scored, threshold)
     best_indptr: Ints
     if k is None:
@@ -110,13 +113,15 @@ def mark_predictions(Y: Csr, Y_pred: Scored, k: int | None, *, threshold: float 
 
 def check_k(k: int) -> int:
     """A checked cut-off as an int."""
-    if index(k) < 1:
-        raise UsageError(f"the cut-off {k} is too small; give 1 or more")
-    return index(k)
+    found: int = checked_value(Count, k, "k")
+    return found
 
 
 def check_ks(ks: Sequence[int]) -> tuple[int, ...]:
     """Checked cut-offs, ascending and distinct."""
+    if isinstance(ks, str | bytes) or not isinstance(ks, Iterable):
+        raise UsageError(f"ks is {described(ks)}; give a list of cut-offs, such as (1, 3, 5)")
+    ks = list(ks)
     if not ks:
         raise UsageError("ks is empty; give at least one cut-off, such as (1, 3, 5)")
     return tuple(sorted({check_k(k) for k in ks}))
@@ -127,7 +132,10 @@ def count_labels(train: Csr | Sequence[int] | Ints, *, name: str = "Y_train") ->
     if sp.issparse(train):
         csr = _canonical(train, name, binary=True)
         return np.bincount(csr.indices, minlength=csr.shape[1])
-    counts = np.asarray(train)
+    try:
+        counts = np.asarray(train)
+    except ValueError as err:  # lists of different lengths
+        raise DataError(f"{name} is neither a sparse label matrix nor a list of label counts") from err
     if counts.ndim != 1 or counts.dtype.kind not in "iuf" or (counts < 0).any():
         raise DataError(f"{name} is neither a sparse label matrix nor a list of label counts, one 0 or more per label")
     return counts
@@ -135,35 +143,11 @@ def count_labels(train: Csr | Sequence[int] | Ints, *, name: str = "Y_train") ->
 
 def _canonical(matrix: Csr, name: str, *, binary: bool) -> Csr:
     """The matrix as CSR, sorted and without duplicates; a copy unless it is so already."""
-    if not sp.issparse(matrix) or matrix.ndim != 2:
-        raise DataError(
-            f"{name} is of class {type(matrix).__name__}, not a sparse matrix of documents and labels; "
-            f"wrap a dense one as scipy.sparse.csr_array({name})"
-        )
-    csr: Csr = matrix.tocsr()
-    data, indices, indptr = csr.data, csr.indices, csr.indptr
-    if (np.diff(indptr) < 0).any() or inspect_rows(indptr, indices, csr.shape[1]) == OUT_OF_RANGE:
-        raise DataError(f"{name} is damaged: an index lies outside its shape {csr.shape}; build it again")
-    if not binary and not np.isfinite(data).all():
-        at = int(np.flatnonzero(~np.isfinite(data))[0])
-        row = int(np.searchsorted(indptr, at, side="right")) - 1
-        raise DataError(
-            f"{name} has the score {data[at]} in row {row}, column {indices[at]}; "
-            "scores must be finite: leave an entry out where there is no prediction"
-        )
-    if binary and not data.all():
-        csr = _copied(csr)
+    csr, is_sorted = checked_csr(matrix, name)
+    check_finite(csr, name, f"leave an entry out where there is no {'label' if binary else 'prediction'}")
+    if binary and not csr.data.all():
+        csr = sp.csr_array((csr.data.copy(), csr.indices.copy(), csr.indptr.copy()), shape=csr.shape)
         csr.eliminate_zeros()
-        data, indices, indptr = csr.data, csr.indices, csr.indptr
     if binary:
-        data = np.ones(indices.size, dtype=np.float32)
-    if inspect_rows(indptr, indices, csr.shape[1]) != CANONICAL:
-        # A new matrix, since the flag of the old one that says whether it is sorted may be wrong.
-        csr = _copied(sp.csr_array((data, indices, indptr), shape=csr.shape))
-        csr.sum_duplicates()
-        data, indices, indptr = csr.data, csr.indices, csr.indptr
-    return sp.csr_array((data, indices, indptr), shape=csr.shape)
-
-
-def _copied(csr: Csr) -> Csr:
-    return sp.csr_array((csr.data.copy(), csr.indices.copy(), csr.indptr.copy()), shape=csr.shape)
+        csr = sp.csr_array((np.ones(csr.indices.size, dtype=np.float32), csr.indices, csr.indptr), shape=csr.shape)
+    return csr if is_sorted else sorted_copy(csr)

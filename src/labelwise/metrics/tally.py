@@ -173,7 +173,10 @@ def count_by_label(marked: MarkedPredictions, k: int | None = None) -> LabelCoun
 
 def check_weights(weights: Sequence[float] | Floats, n_labels: int) -> Floats:
     """Inverse propensities as an array, one per label of the truth."""
-    array = np.asarray(weights, dtype=np.float64)
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as err:
+        raise DataError("inverse_propensity holds something else than numbers; give one for each label") from err
     if array.shape != (n_labels,):
         raise DataError(
             f"inverse_propensity has shape {array.shape} but Y has {n_labels} columns; "

@@ -6,15 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from labelwise import storage
 from labelwise.config import HoldoutConfig
 from labelwise.config.flat import signature
 from labelwise.config.presets import model_config
-from labelwise.config.settings import Count
+from labelwise.config.settings import Count, Range, Share, checked_value
 from labelwise.data import Dataset
-from labelwise.errors import StorageError, UsageError
+from labelwise.errors import DataError, StorageError, UsageError
+from labelwise.features.texts import listed
 from labelwise.models.calibrator import CALIBRATED_ON, Calibrator
 from labelwise.models.exemplars import Exemplars
 from labelwise.models.holdout import HoldoutEvaluation
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
     from labelwise.models.growth import GrowthAdapter
     from labelwise.models.scored_trees import ScoredTree
     from labelwise.rank.sparse_weights import LevelWeights
+
+
+Id = Annotated[int, Range(at_least=-(2**63), at_most=2**63 - 1)]
+"""A document's id that is a number."""
+LONGEST_LIST = 1 << 30
+"""More labels of a document than any model has."""
 
 
 class Model(ABC):
@@ -190,8 +197,11 @@ class Model(ABC):
         threads
             Threads to use; as the configuration says if not given. Predictions do not depend on it.
         """
+        top_k = checked_top_k(top_k)
+        min_probability = checked_value(Share, min_probability, "min_probability")
         reading = self.reading(self._readable(texts_or_X), threads=threads, on_event=on_event)
-        return self._answer(self.scores(reading, top_k), min_probability, ids)
+        names = None if ids is None else checked_ids(ids, len(reading))
+        return self._answer(self.scores(reading, top_k), min_probability, names)
 
     def reading(
         self, documents: Any, *, threads: int | None = None, on_event: OnEvent | None = None
@@ -285,6 +295,7 @@ class Model(ABC):
 
     def calibrate(self, validation: Dataset, *, on_event: OnEvent | None = None) -> Self:
         """Learn what scores mean from documents that the model was not trained on."""
+        checked_value(Dataset, validation, "validation")
         self.calibrator_ = None
         known = validation.with_labels(self.labels_)
         found = self.predict(self.inputs(known), top_k=CALIBRATED_ON, on_event=on_event).matrix
@@ -371,6 +382,19 @@ def load_model(path: Path | str, *, verify: bool = True, shelf: SharedParts | No
     shelf = shelf or SharedParts.of_folder(path)
     kind = known_kind(storage.read_description(path).get("kind"), path)
     return model_class(kind).load(path, verify=verify, shelf=shelf)
+
+
+def checked_top_k(top_k: Any, name: str = "top_k") -> int:
+    """A number of labels as an int; no list is longer than the largest."""
+    return min(int(checked_value(Count, top_k, name)), LONGEST_LIST)
+
+
+def checked_ids(ids: Any, n_docs: int) -> list[str]:
+    """The documents' own ids as strings; numbers are written out."""
+    found = [name if isinstance(name, str) else str(checked_value(Id, name, "an id")) for name in listed(ids, "ids")]
+    if len(found) != n_docs:
+        raise DataError(f"there are {len(found)} ids but {n_docs} documents; they must match one to one")
+    return found
 
 
 def check_fitted(model: Any, attribute: str) -> None:

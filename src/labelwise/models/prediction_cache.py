@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import scipy.sparse as sp
 
+from labelwise.config.settings import Threads, checked_value
 from labelwise.data.frames import plain_documents
-from labelwise.data.targets import canonical
 from labelwise.errors import UsageError
+from labelwise.features.matrices import feature_matrix
+from labelwise.features.texts import text_list
 from labelwise.features.tfidf import Tfidf
 from labelwise.types import Csr, Floats, OnEvent
 
@@ -30,13 +32,19 @@ class PredictionCache:
     """
 
     def __init__(self, documents: Any, *, threads: int | None = None, on_event: OnEvent | None = None) -> None:
-        self.documents, self.threads, self.on_event = plain_documents(documents), threads, on_event
+        given = plain_documents(documents)
+        self.documents: Any = feature_matrix(given) if sp.issparse(given) else text_list(given)
+        self.threads, self.on_event = checked_value(Threads, threads, "threads"), on_event
         self._made: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self.documents) if isinstance(self.documents, list) else int(self.documents.shape[0])
 
     def features(self, tfidf: Tfidf | None) -> Csr:
         """(n_docs, n_features) tf-idf, or the features themselves where these are the documents."""
-        if sp.issparse(self.documents):
-            return self._once(None, "features", lambda: canonical(self.documents))
+        if not isinstance(self.documents, list):
+            X: Csr = self.documents
+            return X
         if tfidf is None:
             raise UsageError("this model was fitted on features, not on texts; pass a sparse matrix of features")
         return self._once(

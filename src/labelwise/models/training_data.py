@@ -16,11 +16,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelwise.config import HoldoutConfig
+from labelwise.config.settings import checked_value
 from labelwise.data import Dataset
 from labelwise.data.frames import plain_documents
 from labelwise.data.split import split_rows
-from labelwise.data.targets import canonical, targets
+from labelwise.data.targets import targets
 from labelwise.errors import DataError, UsageError
+from labelwise.features.matrices import feature_matrix
+from labelwise.features.texts import text_list
 from labelwise.models.calibrator import MIN_DOCUMENTS
 from labelwise.models.training_report import HoldoutResult
 from labelwise.types import Csr, Ints
@@ -111,16 +114,12 @@ class TrainingData:
         Y, labels = targets(labels_or_Y, label_names)
         given = plain_documents(texts_or_X)
         if sp.issparse(given) and not texts_only:
-            documents = DocumentSource(X=canonical(given))
+            documents = DocumentSource(X=feature_matrix(given))
         else:
             documents = DocumentSource(texts=check_texts(given))
         if len(documents) != Y.shape[0]:
             raise DataError(f"there are {len(documents)} documents but {Y.shape[0]} rows of labels; they must match")
-        if label_texts is not None and len(label_texts) != len(labels):
-            raise DataError(
-                f"there are {len(label_texts)} label texts but {len(labels)} are needed, one for each label"
-            )
-        data = cls(documents, Y, labels, list(label_texts or labels))
+        data = cls(documents, Y, labels, _described_labels(label_texts, labels))
         if validation is not None:
             return data._with_validation(validation, learn=policy.learn_validation)
         if policy.learn_validation:
@@ -132,6 +131,7 @@ class TrainingData:
 
     def _with_validation(self, validation: Dataset, *, learn: bool) -> Self:
         """The documents of a validation split are held out; linear models learn from them afterwards if asked to."""
+        checked_value(Dataset, validation, "validation")
         if validation.labels and not set(validation.labels) & set(self.labels):
             raise DataError(
                 f"validation has other label names than the training data ({validation.labels[0]!r} and so on, not "
@@ -145,7 +145,7 @@ class TrainingData:
         elif known.features is None:
             raise DataError("the model learns from features, but the validation data have only texts")
         else:
-            documents = DocumentSource(X=canonical(known.features))
+            documents = DocumentSource(X=feature_matrix(known.features))
             n_given, n_known = self.documents.X.shape[1], known.features.shape[1]
             if n_given != n_known:
                 raise DataError(f"the validation data have {n_known} features but the training data {n_given}")
@@ -249,9 +249,19 @@ def _more_held_out(n_docs: int, share: float) -> str:
 def check_texts(texts: Any) -> list[str]:
     """Texts as a list; anything else is refused."""
     texts = plain_documents(texts)
-    if texts is None or not hasattr(texts, "__iter__") or isinstance(texts, str) or hasattr(texts, "tocsr"):
+    if sp.issparse(texts):
         raise DataError("X-Transformer reads texts: give a list of strings, not features")
-    return list(texts)
+    return text_list(texts)
+
+
+def _described_labels(given: Sequence[str] | None, labels: list[str]) -> list[str]:
+    """What the labels mean: the texts given, or the labels' names."""
+    if given is None:
+        return list(labels)
+    texts = text_list(given)
+    if len(texts) != len(labels):
+        raise DataError(f"there are {len(texts)} label texts but {len(labels)} are needed, one for each label")
+    return texts
 
 
 def _stacked(first: Csr, second: Csr) -> Csr:

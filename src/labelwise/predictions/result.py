@@ -1,6 +1,6 @@
 """Predictions: the scores of the best labels of every document, with the labels' names."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from importlib import import_module
 from operator import index
@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 import scipy.sparse as sp
 
+from labelwise.config.settings import Count, checked_value
 from labelwise.errors import DataError, MissingExtraError, UsageError
 from labelwise.predictions.ranking import keep_best, rank_all
 from labelwise.predictions.writing import write_rows
@@ -45,7 +46,14 @@ class Predictions:
     """Columns from here on are labels that the truth does not know (see `with_labels`): always wrong."""
 
     def __post_init__(self) -> None:
+        if not sp.issparse(self.matrix) or self.matrix.ndim != 2 or self.matrix.format != "csr":
+            raise DataError(f"the predictions are a {type(self.matrix).__name__}; give a scipy.sparse.csr_array")
         n_docs, n_labels = self.matrix.shape
+        for name, given in (("labels", self.labels), ("ids", self.ids)):
+            if given is not None and (
+                isinstance(given, str | bytes) or not hasattr(given, "__len__") or not np.ndim(given)
+            ):
+                raise DataError(f"{name} of the predictions is {type(given).__name__}; give a list of strings")
         if len(self.labels) != n_labels:
             raise DataError(
                 f"the predictions have {n_labels} columns but there are {len(self.labels)} label names; "
@@ -83,15 +91,16 @@ class Predictions:
 
     def top_k(self, k: int) -> Self:
         """The same documents with only their `k` best labels."""
-        if k < 1:
-            raise UsageError(f"top_k needs a k of at least 1, not {k}")
-        return replace(self, matrix=keep_best(self.matrix, k))
+        return replace(self, matrix=keep_best(self.matrix, checked_value(Count, k, "k")))
 
     def with_labels(self, labels: Sequence[str]) -> Self:
         """The same predictions with columns in the order of `labels`; names not among them follow at the end.
 
         This is how predictions are laid over the labels of a truth: what it does not know is kept, as wrong.
         """
+        if not _is_list(labels):
+            raise DataError(f"labels is {type(labels).__name__}; give a list of label names")
+        labels = list(map(str, labels))
         column = {name: i for i, name in enumerate(labels)}
         if len(column) != len(labels):
             raise DataError("the label names given are not distinct; every column needs its own")
@@ -133,3 +142,8 @@ class Predictions:
         """
         ids = self.ids if self.ids is not None else [str(i) for i in range(len(self))]
         write_rows(Path(path), ids, self)
+
+
+def _is_list(value: object) -> bool:
+    """Whether a value is a collection of a known length, and no string."""
+    return isinstance(value, Sized) and not isinstance(value, str | bytes) and getattr(value, "ndim", 1) == 1

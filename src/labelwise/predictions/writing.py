@@ -2,11 +2,12 @@
 
 import csv
 import gzip
+import io
 import json
 import lzma
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, BinaryIO, Literal
 
 from labelwise.errors import UsageError, need
 from labelwise.storage import atomic_file
@@ -53,6 +54,21 @@ def _write_parquet(path: Path, ids: Sequence[str], rows: Iterable[Row]) -> None:
     parquet.write_table(arrow.table(columns), path)
 
 
+class _SingleGzip(gzip.GzipFile):
+    """A new gzip file without a name and a time in its header, which closes the file below it."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        super().__init__(filename="", fileobj=raw, mode="wb", mtime=0)
+        self._raw = raw
+
+    def close(self) -> None:
+        """Write the end of the archive, and close the file."""
+        try:
+            super().close()
+        finally:
+            self._raw.close()
+
+
 def format_of(path: Path, known: tuple[str, ...]) -> str:
     """The suffix that tells the format, without that of the compression."""
     suffixes = path.suffixes
@@ -68,8 +84,12 @@ def format_of(path: Path, known: tuple[str, ...]) -> str:
 
 def open_text(path: Path, suffix: str, mode: Literal["r", "w"]) -> IO[str]:
     """A text file in UTF-8 with untouched line ends, packed as `suffix` says."""
+    if suffix == ".gz" and mode == "w":
+        # No name and no time in the header: the same predictions make the same bytes.
+        packed = _SingleGzip(path.open("wb"))
+        return io.TextIOWrapper(packed, encoding="utf-8", newline="")
     if suffix == ".gz":
-        return gzip.open(path, "wt" if mode == "w" else "rt", encoding="utf-8", newline="")
+        return gzip.open(path, "rt", encoding="utf-8", newline="")
     if suffix == ".xz":
         return lzma.open(path, "wt" if mode == "w" else "rt", encoding="utf-8", newline="")
     return path.open(mode, encoding="utf-8", newline="")

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from labelwise.data.frames import plain_documents, plain_labels
 from labelwise.errors import DataError
+from labelwise.features.matrices import indicator_matrix
 from labelwise.types import Csr
 
 
@@ -37,22 +38,28 @@ class Targets:
 def targets_of(y: Any, label_names: Sequence[str] | None = None) -> Targets:
     """Find out what y is. `label_names` are for the columns of a matrix."""
     if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
+        raise DataError("requires y to be passed, but the target y is None")
     if sp.issparse(y):
-        return _matrix(y, label_names, sparse=True)
+        return _matrix(indicator_matrix(y, "y"), label_names, sparse=True)
     if hasattr(y, "columns") and len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1:
         Y, names = plain_labels(y)
         return _matrix(Y, names if label_names is None else label_names, sparse=False)
     rows = plain_documents(y) if not isinstance(y, np.ndarray) or y.dtype == object else y
     if isinstance(rows, list | tuple) and len(rows) and all(map(_is_list_of_names, rows)):
         return _lists(rows, label_names)
-    array = check_array(y, ensure_2d=False, dtype=None, input_name="y", ensure_min_samples=0)
+    try:
+        array = check_array(y, ensure_2d=False, dtype=None, input_name="y", ensure_min_samples=0)
+    except (ValueError, TypeError) as err:
+        raise DataError(f"{err}; y may be a 0/1 matrix, lists of label names, or one class for each document") from err
     if array.ndim == 2 and array.shape[1] > 1:
         Y, _ = plain_labels(array)
         return _matrix(Y, label_names, sparse=False)
-    array = column_or_1d(array, warn=True)
-    check_classification_targets(array)
-    classes, numbers = np.unique(array, return_inverse=True)
+    try:
+        array = column_or_1d(array, warn=True)
+        check_classification_targets(array)
+        classes, numbers = np.unique(array, return_inverse=True)
+    except (ValueError, TypeError) as err:
+        raise DataError(str(err)) from err
     ones = np.ones(len(array), np.float32)
     return Targets(Csr((ones, (np.arange(len(array)), numbers)), (len(array), len(classes))), classes, "classes", False)
 

@@ -14,15 +14,18 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelwise.config.flat import flat_names
 from labelwise.config.presets import changed, load_preset
 from labelwise.config.score_transform import bounded
+from labelwise.config.settings import Count, checked_value, shown
 from labelwise.data.frames import plain_documents
-from labelwise.errors import UsageError
-from labelwise.models.base import Model, load_model
+from labelwise.errors import DataError, UsageError
+from labelwise.features.matrices import feature_matrix
+from labelwise.features.texts import text_list
+from labelwise.models.base import Model, checked_top_k, load_model
 from labelwise.models.registry import new_model
 from labelwise.sklearn.answers import chosen_labels, filled, formed, shares
 from labelwise.sklearn.classes import Targets, encoded, holds_lists, targets_of
@@ -58,7 +61,9 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_use()
         documents = self._documents(X, reset=True)
         targets = targets_of(y, label_names)
-        check_consistent_length(X, targets.Y)
+        n_docs = len(documents) if isinstance(documents, list) else documents.shape[0]
+        if n_docs != targets.Y.shape[0]:
+            raise DataError(f"X and y have inconsistent numbers of samples: [{n_docs}, {targets.Y.shape[0]}]")
         self.model_ = self._fit_model(documents, targets)
         self.classes_, self._kind, self._y_sparse = targets.classes, targets.kind, targets.sparse
         return self
@@ -82,8 +87,7 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         if self.random_state is not None:
             whole = isinstance(self.random_state, int | np.integer)
-            drawn = self.random_state if whole else check_random_state(self.random_state).randint(1 << 31)
-            values["seed"] = int(drawn)
+            values["seed"] = int(self.random_state) if whole else _drawn_seed(self.random_state)
         if self._threads is not None:
             values["threads"] = self._threads
         return values
@@ -103,24 +107,27 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_use(self) -> None:
         if self.top_k is None and self.threshold is None:
             raise UsageError("top_k and threshold are both None, so every label would be predicted; give one of them")
-        for name in ("top_k", "candidates"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UsageError(f"{name} is {value}; it must be at least 1")
-        if self.sparse_output not in (True, False, "auto"):
-            raise UsageError(f"sparse_output is {self.sparse_output!r}; it must be True, False or 'auto'")
+        for name, kind in _PARAMETERS.items():
+            checked_value(kind, getattr(self, name), name)
+        if not isinstance(self.sparse_output, bool | str) or self.sparse_output not in (True, False, "auto"):
+            raise UsageError(f"sparse_output is {shown(self.sparse_output)}; it must be True, False or 'auto'")
 
     def _documents(self, X: Any, *, reset: bool) -> Any:
         """Texts as a list, features as a sparse matrix."""
         if _holds_texts(X):
             if not reset and not self.model_.reads_texts:
                 raise UsageError(f"this {type(self).__name__} was fitted on features; give those, not texts")
-            return list(plain_documents(X))
+            return text_list(plain_documents(X))
         if self._texts_only:
             raise UsageError(f"{type(self).__name__} reads texts: give a list of strings, not features")
         if not reset and self.model_.reads_texts:
             raise UsageError(f"this {type(self).__name__} was fitted on texts; give those, not features")
-        return sp.csr_array(validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset))
+        if sp.issparse(X):
+            X = sp.csr_matrix(feature_matrix(X))  # scikit-learn does not check the indices
+        try:
+            return sp.csr_array(validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset))
+        except (ValueError, TypeError) as err:
+            raise DataError(str(err)) from err
 
     # ------------------------------------------------------------------ using
 
@@ -174,9 +181,10 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> Csr:
         check_is_fitted(self, "model_")
+        self._check_use()
         documents = self._documents(X, reset=False)
         reading = self.model_.reading(documents, threads=self._threads, on_event=self.on_event)
-        return self.model_.scores(reading, max(self.candidates, self.top_k or 1))
+        return self.model_.scores(reading, checked_top_k(max(self.candidates, self.top_k or 1)))
 
     def _probabilities(self, scores: Csr) -> Csr:
         if self.model_.calibrator_ is not None:
@@ -229,7 +237,26 @@ def _parameter(setting: str) -> str:
     return {"seed": "random_state", "threads": "n_jobs"}.get(setting, setting)
 
 
+FEW = 100
+"""Of so many documents one is a string where documents are texts."""
 SparseOutput = bool | Literal["auto"]
+
+
+def _drawn_seed(random_state: Any) -> int:
+    """A seed from what scikit-learn takes as a random state."""
+    try:
+        return int(check_random_state(random_state).randint(1 << 31))
+    except ValueError as err:
+        raise UsageError(f"random_state is {random_state!r}; give a whole number, a RandomState, or None") from err
+
+
+_PARAMETERS: dict[str, Any] = {
+    "top_k": Count | None,
+    "threshold": float | None,
+    "candidates": Count,
+    "n_jobs": int | None,
+}
+"""The parameters that are no settings of a model, with their types."""
 
 
 def _holds_texts(X: Any) -> bool:
@@ -239,4 +266,4 @@ def _holds_texts(X: Any) -> bool:
     if sp.issparse(X) or hasattr(X, "columns") or getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or not len(X):
         return False
     first = plain_documents(X)
-    return isinstance(first, list | tuple) and isinstance(first[0], str)
+    return isinstance(first, list | tuple) and any(isinstance(text, str) for text in first[:FEW])

@@ -36,15 +36,17 @@ _DAMAGE = (
 """What zipfile raises for archives that it cannot read."""
 
 
-def load_npz(path: Path, dtype: npt.DTypeLike | None = np.float32) -> Csr:
+def load_npz(path: Path, dtype: npt.DTypeLike | None = np.float32, *, max_unpacked: int | None = None) -> Csr:
     """A sparse matrix that scipy saved, with sorted rows and without duplicate entries.
 
     Parameters
     ----------
     dtype
         The type of the values; the type that the file has, if None.
+    max_unpacked
+        Bytes that the file may unpack to; a multiple of its size if None.
     """
-    arrays = read_npz(path)
+    arrays = read_npz(path, max_unpacked)
     try:
         return _matrix(arrays, dtype)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError) as err:
@@ -52,21 +54,28 @@ def load_npz(path: Path, dtype: npt.DTypeLike | None = np.float32) -> Csr:
         raise DataError(f"not a sparse matrix ({what}); save it with scipy.sparse.save_npz", path=path) from err
 
 
-def read_npz(path: Path) -> dict[str, npt.NDArray[Any]]:
+def read_npz(path: Path, max_unpacked: int | None = None) -> dict[str, npt.NDArray[Any]]:
     """The arrays of an npz file."""
     if not path.is_file():
-        raise DataError("there is no such file", path=path)
+        raise DataError("there is no such file" if not path.exists() else "is not a file; give a file", path=path)
     size = path.stat().st_size
     if size == 0:
         raise DataError("the file is empty; it should hold a sparse matrix", path=path)
-    left, arrays = max(MOST_UNPACKED, UNPACKED_PER_BYTE * size), {}
+    most = max(MOST_UNPACKED, UNPACKED_PER_BYTE * size) if max_unpacked is None else max_unpacked
+    left, arrays = most, {}
     try:
         with zipfile.ZipFile(path) as archive:
             for entry in archive.infolist():
                 left -= entry.file_size
                 if left < 0:
-                    raise ValueError("it unpacks to more than such files hold")
+                    raise DataError(
+                        f"unpacks to more than {most:,} bytes, from {size:,}; if that is meant, allow it with "
+                        "--max-unpacked",
+                        path=path,
+                    )
                 arrays[entry.filename.removesuffix(".npy")] = _read_array(archive, entry)
+    except DataError:
+        raise
     except _DAMAGE as err:
         message = f"not a whole npz file ({err}); fetch it again, or save it with scipy.sparse.save_npz"
         raise DataError(message, path=path) from err

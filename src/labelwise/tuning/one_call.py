@@ -18,6 +18,7 @@ from labelwise.data.frames import plain_documents
 from labelwise.data.load import load_training_splits
 from labelwise.data.targets import targets
 from labelwise.errors import DataError, UsageError
+from labelwise.features.texts import text_list
 from labelwise.models.registry import check_destination, new_model
 from labelwise.models.training_report import TrainingClock
 from labelwise.tuning.choice import choose
@@ -126,9 +127,8 @@ def _read(
         raise UsageError("labels are given twice: a Dataset or a file has its own; leave labels out, or give texts")
     documents, (Y, names) = plain_documents(data), targets(labels, None)
     features = sp.issparse(documents)
-    return Dataset(
-        Y=Y, labels=names, texts=None if features else list(documents), features=documents if features else None
-    ), None
+    texts = None if features else text_list(documents)
+    return Dataset(Y=Y, labels=names, texts=texts, features=documents if features else None), None
 
 
 def _from_frame(frame: Any, reading: Mapping[str, Any], on_event: OnEvent | None) -> Dataset:

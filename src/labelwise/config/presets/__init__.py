@@ -11,6 +11,7 @@ import difflib
 import stat
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -57,6 +58,10 @@ def load_preset(name: Path | str, **overrides: Any) -> Config:
     (1, 2.0, 0.05)
     >>> model = LinearTree(config)
     """
+    if not isinstance(name, str | PathLike):
+        raise UsageError(
+            f"the preset is {shown(name)}; give its name, one of {', '.join(preset_names())}, or a .toml file"
+        )
     if str(name).endswith(".toml"):
         path = Path(name)
     elif name in preset_names():

@@ -48,7 +48,8 @@ class AnnifSource(FileSource):
     labels_known: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        names = None if self.beside is None else label_list(self.beside)
+        how = {"max_unpacked": self.options.max_unpacked}
+        names = None if self.beside is None else label_list(self.beside, **how)
         self.labels_known = names is not None
         self.labels = LabelVocabulary(names or ())
 
@@ -56,7 +57,7 @@ class AnnifSource(FileSource):
         """The documents of a split, in order."""
         path = self.files[split]
         builder = RecordBuilder(path=path, options=self.options, labels=self.labels, bad=bad)
-        for first, lines in read_lines(path, encoding=self.options.encoding, bad=bad):
+        for first, lines in read_lines(path, bad=bad, **self.options.decoding):
             for line, row in enumerate(lines, first):
                 if not row:
                     continue

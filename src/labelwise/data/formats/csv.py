@@ -101,7 +101,7 @@ def _rows(path: Path, delimiter: str, options: ReadOptions, bad: BadRows) -> Ite
 
 def _lines(path: Path, options: ReadOptions, bad: BadRows) -> Iterator[str]:
     """Lines with their ends, which a quoted field may keep."""
-    for block in read_blocks(path, encoding=options.encoding, bad=bad):
+    for block in read_blocks(path, bad=bad, **options.decoding):
         try:
             text = block.data.decode()
         except UnicodeDecodeError:

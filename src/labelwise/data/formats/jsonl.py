@@ -26,7 +26,7 @@ class JsonlSource(RecordSource):
     def label_cells(self, path: Path) -> Iterator[list[str]]:
         """The labels of the rows that give them as a string."""
         bad = BadRows(skip=True)
-        for block in read_blocks(path, encoding=self.options.encoding, bad=bad):
+        for block in read_blocks(path, bad=bad, **self.options.decoding):
             rows = (_object(line) for line in block.lines(path, bad))
             cells = (row.get(self.options.labels_column) for row in rows if row is not None)
             yield [cell for cell in cells if isinstance(cell, str)]
@@ -51,7 +51,7 @@ class JsonlWriter(TextWriter):
 def read_jsonl(path: Path, builder: RecordBuilder) -> Iterator[DocumentBatch]:
     """Batches of a file of JSON lines."""
     builder.check_surrogates = True
-    for block in read_blocks(path, encoding=builder.options.encoding, bad=builder.bad):
+    for block in read_blocks(path, bad=builder.bad, **builder.options.decoding):
         _add_objects(_numbered_objects(block, path, builder), path, builder)
         yield builder.batch()
     builder.check_not_empty()

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from labelwise.data.batch import DocumentBatch, FileSource, NumberedLabels, zero_one
+from labelwise.data.files import most_numbers
 from labelwise.data.formats.format import FileFormat, FileStart
 from labelwise.data.formats.sparse import SparseWriter, read_sparse
 from labelwise.data.label_names import label_list
@@ -29,15 +30,16 @@ class LibsvmSource(FileSource):
     labels_known: bool = True
 
     def __post_init__(self) -> None:
-        names = None if self.beside is None else label_list(self.beside)
-        self.labels = NumberedLabels(names or (), closed=names is not None)
+        how = {"max_unpacked": self.options.max_unpacked}
+        names = None if self.beside is None else label_list(self.beside, **how)
+        self.labels = NumberedLabels(names or (), closed=names is not None, most=most_numbers(self.files.values()))
 
     @cached_property
     def _shape(self) -> tuple[int, int]:
         """The number of the first feature, and the number of features."""
         lowest, highest = 2**31, -1
         for path in self.files.values():
-            for rows in read_sparse(path, BadRows(skip=True), encoding=self.options.encoding):
+            for rows in read_sparse(path, BadRows(skip=True), self.options, most_labels=self.labels.most):
                 if rows.indices.size:
                     lowest = min(lowest, int(rows.indices.min()))
                     highest = max(highest, int(rows.indices.max()))
@@ -52,7 +54,7 @@ class LibsvmSource(FileSource):
         path = self.files[split]
         base, n_features = self._shape
         n_labels, n_rows = len(self.labels.names), 0
-        for rows in read_sparse(path, bad, encoding=self.options.encoding):
+        for rows in read_sparse(path, bad, self.options, most_labels=self.labels.most):
             counts, label_counts = np.diff(rows.indptr), np.diff(rows.label_indptr)
             keep = rows.good & ((counts > 0) | (label_counts > 0))  # blank lines are no documents
             for row in np.unique(_rows_of(rows.indptr)[rows.indices < base]):

@@ -34,12 +34,12 @@ def matrix_batches(
             yield _batch(Y, X, None, start + np.flatnonzero(good[start:stop]))
         return
     n_docs, done = int(Y.shape[0]), 0
-    for first, lines in read_lines(texts, encoding=options.encoding, bad=bad):
+    for first, lines in read_lines(texts, bad=bad, **options.decoding):
         start, stop = first - 1, first - 1 + len(lines)
         if stop > n_docs:
-            while len(lines) > n_docs - start and lines[-1] == "":
+            while len(lines) > max(n_docs - start, 0) and lines[-1] == "":
                 lines.pop()
-            if len(lines) > n_docs - start:
+            if len(lines) > max(n_docs - start, 0):
                 message = f"has more lines than the label matrix has rows ({n_docs}); they belong together one to one"
                 raise DataError(message, path=texts)
             stop = n_docs

@@ -10,6 +10,7 @@ import numpy as np
 from labelwise.data.archive import WriteCompression
 from labelwise.data.batch import BadLabelError, DocumentBatch
 from labelwise.data.builder import RecordBuilder
+from labelwise.data.files import check_regular, most_unpacked, too_large
 from labelwise.data.formats.format import FileFormat
 from labelwise.data.formats.records import ROWS_PER_BATCH, RecordSource, joined, require_columns
 from labelwise.errors import DataError, UsageError, need
@@ -22,7 +23,7 @@ class ParquetSource(RecordSource):
     def read(self, path: Path, builder: RecordBuilder) -> Iterator[DocumentBatch]:
         """The documents of a file."""
         options, row = builder.options, 1
-        with _Parquet(path) as parquet:
+        with _Parquet(path, options.max_unpacked) as parquet:
             require_columns(parquet.columns, options, path, None)
             wanted = [*options.text_columns]
             wanted += [name for name in (options.labels_column, options.id_column) if name in parquet.columns]
@@ -44,7 +45,7 @@ class ParquetSource(RecordSource):
 
     def label_cells(self, path: Path) -> Iterator[list[str]]:
         """The label column, where it holds strings."""
-        with _Parquet(path) as parquet:
+        with _Parquet(path, self.options.max_unpacked) as parquet:
             if self.options.labels_column in parquet.columns:
                 for table in parquet.batches([self.options.labels_column]):
                     yield [cell for cell in table.column(0).to_pylist() if isinstance(cell, str)]
@@ -170,16 +171,21 @@ def _is_list_of_strings(kind: Any, arrow: Any) -> bool:
 class _Parquet:
     """An open parquet file; pyarrow's errors become DataErrors."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, max_unpacked: int | None) -> None:
         self.path = path
+        check_regular(path)
         arrow, parquet = _pyarrow(), _pyarrow("parquet")
         # ValueError stands for names and texts that are not UTF-8, MemoryError for sizes that are nonsense.
         self.damage = (arrow.ArrowException, OSError, ValueError, MemoryError)
         try:
             self._file = parquet.ParquetFile(path)
             self.columns: list[str] = list(self._file.schema_arrow.names)
+            sizes = [self._file.metadata.row_group(i).total_byte_size for i in range(self._file.num_row_groups)]
+            n_rows: int = self._file.metadata.num_rows
         except self.damage as err:
             raise self._damaged(err) from err
+        if max(sum(sizes), n_rows) > (most := most_unpacked(path, max_unpacked)):
+            raise too_large(path, most)
         if len(set(self.columns)) < len(self.columns):
             message = f"column names must differ; there are: {', '.join(map(repr, self.columns))}"
             raise DataError(message, path=path)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import scipy.sparse as sp
 
 from labelwise.data.archive import WriteCompression, open_writer
@@ -12,7 +11,7 @@ from labelwise.data.batch import DataSource, DocumentBatch, FileSource, Numbered
 from labelwise.data.formats.format import FileFormat
 from labelwise.data.formats.matrix import matrix_batches
 from labelwise.data.formats.writer import NO_IDS, TextWriter, one_line
-from labelwise.data.label_names import column_names, find_beside, label_list, numbered_names
+from labelwise.data.label_names import column_names, find_beside, label_list
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError, UsageError
 from labelwise.storage.npz import load_npz
@@ -42,11 +41,11 @@ class PecosSource(FileSource):
 
     def __post_init__(self) -> None:
         first = next(iter(self.files.values())).Y
-        n_labels = load_npz(first).shape[1]
-        names = label_list(self.path)
+        n_labels = load_npz(first, max_unpacked=self.options.max_unpacked).shape[1]
+        names = label_list(self.path, max_unpacked=self.options.max_unpacked)
         if names is None or len(names) != n_labels:
             path = next((p for name in NAME_FILES if (p := find_beside(self.path, name)) is not None), None)
-            names = numbered_names(column_names(path, n_labels, first, self.options.encoding))
+            names = column_names(path, n_labels, first, self.options.decoding)
         self.labels = NumberedLabels(names, closed=True)
 
     @property
@@ -57,11 +56,11 @@ class PecosSource(FileSource):
     def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         files = self.files[split]
-        Y = load_npz(files.Y)
+        Y = load_npz(files.Y, max_unpacked=self.options.max_unpacked)
         if Y.shape[1] != len(self.labels.names):
             message = f"Y has {Y.shape[1]} columns, but the first split has {len(self.labels.names)}"
             raise DataError(message, path=files.Y)
-        X = None if files.X is None else load_npz(files.X).astype(np.float32)
+        X = None if files.X is None else load_npz(files.X, max_unpacked=self.options.max_unpacked)
         if X is not None and X.shape[0] != Y.shape[0]:
             message = f"X has {X.shape[0]} rows but {files.Y.name} has {Y.shape[0]}; they belong together"
             raise DataError(message, path=files.X)

@@ -33,7 +33,8 @@ class RecordSource(FileSource, ABC):
     labels_known: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        names = None if self.beside is None else label_list(self.beside)
+        how = {"max_unpacked": self.options.max_unpacked}
+        names = None if self.beside is None else label_list(self.beside, **how)
         self.labels_known = names is not None
         self.labels = LabelVocabulary(names or ())
 

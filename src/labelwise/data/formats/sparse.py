@@ -14,11 +14,12 @@ from labelwise.data.archive import WriteCompression
 from labelwise.data.batch import DocumentBatch
 from labelwise.data.files import TextBlock, read_blocks
 from labelwise.data.formats.writer import NO_IDS, NO_TEXTS, TextWriter
-from labelwise.data.options import BadRows
+from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError, UsageError
 from labelwise.types import Csr, Floats, Ints
 
 NO_LIMIT = 2**31 - 1
+LARGEST_VALUE = np.finfo(np.float32).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,10 @@ class SparseRows:
     def features(self, n_features: int) -> Csr:
         """(n_lines, n_features) the values, without explicit zeros."""
         X = sp.csr_array((self.values, self.indices, self.indptr), shape=(len(self), n_features))
+        n_entries = X.nnz
         X.sum_duplicates()
+        if X.nnz < n_entries:  # a sum of finite values may be too large
+            np.clip(X.data, -LARGEST_VALUE, LARGEST_VALUE, out=X.data)
         X.eliminate_zeros()
         return X
 
@@ -55,9 +59,9 @@ class Header:
     """Only where lines start with labels."""
 
 
-def read_header(path: Path, encoding: str, *, n_numbers: int) -> Header:
+def read_header(path: Path, options: ReadOptions, *, n_numbers: int) -> Header:
     """The shape on a file's first line: ``N D L``, or ``N D`` where lines have no labels."""
-    block = next(read_blocks(path, encoding=encoding, bad=BadRows(skip=True)), None)
+    block = next(read_blocks(path, bad=BadRows(skip=True), **options.decoding), None)
     if block is None:
         raise DataError("the file is empty; there is not even a header", path=path)
     first = block.data.split(b"\n", 1)[0].decode("utf-8", "replace").strip()
@@ -74,22 +78,24 @@ def read_header(path: Path, encoding: str, *, n_numbers: int) -> Header:
 def read_sparse(
     path: Path,
     bad: BadRows,
+    options: ReadOptions,
     *,
-    encoding: str = "utf-8",
     header: Header | None = None,
+    most_labels: int = NO_LIMIT,
     with_labels: bool = True,
     noun: str = "feature",
 ) -> Iterator[SparseRows]:
     """Rows of a sparse text file in blocks, checked against the header: ranges and number of rows.
 
-    Without a header, every number below 2^31 is accepted. `noun` is what messages call a column.
+    Without a header, every feature below 2^31 is accepted, and every label below `most_labels`. `noun` is what
+    messages call a column.
     """
     from labelwise.kernels import parse  # numba is slow to import; detection does without
 
-    n_labels = NO_LIMIT if header is None or header.n_labels is None else header.n_labels
+    n_labels = most_labels if header is None or header.n_labels is None else header.n_labels
     n_columns = NO_LIMIT if header is None else header.n_columns
     n_rows = 0
-    for i, block in enumerate(read_blocks(path, encoding=encoding, bad=bad)):
+    for i, block in enumerate(read_blocks(path, bad=bad, **options.decoding)):
         if header is not None:
             if i == 0:
                 block = TextBlock(block.data.partition(b"\n")[2], 2)
@@ -100,7 +106,7 @@ def read_sparse(
         found = parse.parse_lines(np.frombuffer(block.data, dtype=np.uint8), with_labels, n_labels, n_columns)
         codes, details, label_indptr, label_indices, indptr, indices, values = found
         for row in np.flatnonzero(codes):
-            message = _explain(int(codes[row]), int(details[row]), n_labels, n_columns, noun)
+            message = _explain(int(codes[row]), int(details[row]), header, n_labels, noun)
             bad.add(message, path=path, line=block.first_line + int(row))
         rows = SparseRows(codes == parse.OK, label_indptr, label_indices, indptr, indices, values, block.first_line)
         n_rows += len(rows)
@@ -120,23 +126,27 @@ def _without_blank_end(data: bytes, n_rows: int) -> bytes:
     return b"".join(line + b"\n" for line in lines)
 
 
-def _explain(code: int, detail: int, n_labels: int, n_columns: int, noun: str) -> str:
+def _explain(code: int, detail: int, header: Header | None, n_labels: int, noun: str) -> str:
     """What is wrong with a line."""
     from labelwise.kernels import parse
 
     if code == parse.BAD_LABEL:
         return f"what stands at position {detail} is not a label number; labels are whole numbers like 3,17"
     if code == parse.LABEL_RANGE:
-        return f"label {detail} is out of range: {_limit(n_labels)}"
+        return f"label {detail} is out of range: {_limit(n_labels, header)}"
     if code == parse.BAD_FEATURE:
         return f"what stands at position {detail} is not a {noun}:value pair like 12:0.5"
     if code == parse.FEATURE_RANGE:
-        return f"{noun} {detail} is out of range: {_limit(n_columns)}"
+        return f"{noun} {detail} is out of range: {_limit(NO_LIMIT if header is None else header.n_columns, header)}"
     return f"the value of the {noun} at position {detail} is not a finite number"
 
 
-def _limit(n: int) -> str:
-    return "numbers must be below 2^31" if n == NO_LIMIT else f"the header says there are {n}, counted from 0"
+def _limit(n: int, header: Header | None) -> str:
+    if n == NO_LIMIT:
+        return "numbers must be below 2^31"
+    if header is None:
+        return f"files of this size can tell of {n:,} labels at most"
+    return f"the header says there are {n}, counted from 0"
 
 
 def join_rows(parts: list[SparseRows], n_columns: int) -> tuple[Csr, npt.NDArray[np.bool_]]:

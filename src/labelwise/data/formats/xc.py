@@ -11,7 +11,7 @@ import numpy as np
 from labelwise.data.archive import append_file, open_writer
 from labelwise.data.batch import DataSource, DocumentBatch, FileSource, NumberedLabels, zero_one
 from labelwise.data.builder import RecordBuilder
-from labelwise.data.files import read_lines
+from labelwise.data.files import most_numbers, read_lines
 from labelwise.data.formats.format import FileFormat, FileStart
 from labelwise.data.formats.jsonl import read_jsonl
 from labelwise.data.formats.matrix import matrix_batches
@@ -25,15 +25,15 @@ NAME_FILES = ("Y.txt", "label_map.txt")
 SPLIT_TAGS = {"train": "trn", "validation": "val", "test": "tst"}
 
 
-def _names(folder: Path | None, n_labels: int, whose: Path, encoding: str) -> list[str]:
+def _names(folder: Path | None, n_labels: int, whose: Path, options: ReadOptions) -> list[str]:
     """Names of the label columns: labels.txt, else the repository's Y.txt, else numbers."""
-    names = None if folder is None else label_list(folder)
+    names = None if folder is None else label_list(folder, max_unpacked=options.max_unpacked)
     if names is not None and len(names) == n_labels:
         return names
     path = None
     if folder is not None:
         path = next((p for name in NAME_FILES if (p := find_beside(folder, name)) is not None), None)
-    return numbered_names(column_names(path, n_labels, whose, encoding))
+    return column_names(path, n_labels, whose, options.decoding)
 
 
 @dataclass(kw_only=True)
@@ -49,8 +49,7 @@ class HeaderSource(FileSource):
     labels_known: bool = True
 
     def __post_init__(self) -> None:
-        encoding = self.options.encoding
-        self.headers = {split: read_header(path, encoding, n_numbers=3) for split, path in self.files.items()}
+        self.headers = {split: read_header(path, self.options, n_numbers=3) for split, path in self.files.items()}
         first = next(iter(self.files))
         for split, header in self.headers.items():
             ours, theirs = (header.n_columns, header.n_labels), self.headers[first]
@@ -61,12 +60,12 @@ class HeaderSource(FileSource):
                 )
                 raise DataError(message, path=self.files[split], line=1)
         n_labels = self.headers[first].n_labels or 0
-        self.labels = NumberedLabels(_names(self.beside, n_labels, self.files[first], encoding), closed=True)
+        self.labels = NumberedLabels(_names(self.beside, n_labels, self.files[first], self.options), closed=True)
 
     def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         path, header = self.files[split], self.headers[split]
-        for rows in read_sparse(path, bad, encoding=self.options.encoding, header=header):
+        for rows in read_sparse(path, bad, self.options, header=header):
             keep = np.flatnonzero(rows.good)
             Y = zero_one(rows.label_indptr, rows.label_indices, (len(rows), len(self.labels.names)))[keep]
             X = rows.features(header.n_columns)[keep]
@@ -97,8 +96,8 @@ class FamilySource(FileSource):
 
     def __post_init__(self) -> None:
         first = next(iter(self.files.values())).Y
-        n_labels = read_header(first, self.options.encoding, n_numbers=2).n_columns
-        names = _names(self.path, n_labels, first, self.options.encoding)
+        n_labels = read_header(first, self.options, n_numbers=2).n_columns
+        names = _names(self.path, n_labels, first, self.options)
         self.labels = NumberedLabels(names, closed=True)
 
     @property
@@ -108,24 +107,24 @@ class FamilySource(FileSource):
 
     def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
-        files, encoding = self.files[split], self.options.encoding
-        header = read_header(files.Y, encoding, n_numbers=2)
+        files, options = self.files[split], self.options
+        header = read_header(files.Y, options, n_numbers=2)
         if header.n_columns != len(self.labels.names):
             message = f"the header promises {header.n_columns} labels, the first split {len(self.labels.names)}"
             raise DataError(message, path=files.Y, line=1)
-        parts = read_sparse(files.Y, bad, encoding=encoding, header=header, with_labels=False, noun="label")
+        parts = read_sparse(files.Y, bad, options, header=header, with_labels=False, noun="label")
         Y, good = join_rows(list(parts), header.n_columns)
         X = None
         if files.X is not None:
-            header = read_header(files.X, encoding, n_numbers=2)
-            parts = read_sparse(files.X, bad, encoding=encoding, header=header, with_labels=False)
+            header = read_header(files.X, options, n_numbers=2)
+            parts = read_sparse(files.X, bad, options, header=header, with_labels=False)
             X, good_features = join_rows(list(parts), header.n_columns)
             if X.shape[0] != Y.shape[0]:
                 message = f"has {X.shape[0]} rows but {files.Y.name} has {Y.shape[0]}; they belong together"
                 raise DataError(message, path=files.X)
             good &= good_features
         Y = zero_one(Y.indptr, Y.indices, Y.shape)
-        return matrix_batches(Y, X, files.texts, good=good, options=self.options, bad=bad)
+        return matrix_batches(Y, X, files.texts, good=good, options=options, bad=bad)
 
 
 @dataclass(kw_only=True)
@@ -143,10 +142,10 @@ class RawSource(FileSource):
         path = find_beside(self.path, "lbl.json")
         self.labels_known = path is not None
         if path is None:
-            self.labels = NumberedLabels()
+            self.labels = NumberedLabels(most=most_numbers(self.files.values()))
             return
         titles, texts = [], []
-        for row in _objects(path, self.options.encoding):
+        for row in _objects(path, self.options):
             title, content = row.get("title"), row.get("content")
             title = title if isinstance(title, str) and title.strip() else str(row.get("uid", ""))
             titles.append(title)
@@ -159,7 +158,7 @@ class RawSource(FileSource):
         path, given, usual = self.files[split], self.options, ReadOptions()
         text_column = given.text_column
         if text_column == usual.text_column:
-            first: Mapping[str, object] = next(_objects(path, given.encoding), {})
+            first: Mapping[str, object] = next(_objects(path, given), {})
             text_column = ",".join(name for name in ("title", "content") if name in first) or "title"
         options = replace(
             given,
@@ -171,8 +170,8 @@ class RawSource(FileSource):
         return read_jsonl(path, RecordBuilder(path=path, options=options, labels=self.labels, bad=bad))
 
 
-def _objects(path: Path, encoding: str) -> Iterator[dict[str, object]]:
-    for first, lines in read_lines(path, encoding=encoding):
+def _objects(path: Path, options: ReadOptions) -> Iterator[dict[str, object]]:
+    for first, lines in read_lines(path, **options.decoding):
         for line, raw in enumerate(lines, first):
             if not raw:
                 continue

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelwise.config.settings import checked_value
 from labelwise.data.dataset import Dataset
 from labelwise.datasets.shop.clicks import Clicks
 from labelwise.datasets.shop.grammar import build_grammar
@@ -41,6 +42,8 @@ class Shop:
     """All that is needed to draw the products of one shop; checks its parameters."""
 
     def __init__(self, n_products: int, n_queries: int, *, seed: int, test_fraction: float) -> None:
+        n_products, n_queries = checked_value(int, n_products, "n_products"), checked_value(int, n_queries, "n_queries")
+        seed, test_fraction = checked_value(int, seed, "seed"), checked_value(float, test_fraction, "test_fraction")
         _check(n_products, n_queries, seed, test_fraction)
         self.n_products, self.seed = n_products, seed
         self.n_test = min(max(round(n_products * test_fraction), 1), n_products - 1)
@@ -129,7 +132,7 @@ def generate_shop(
         for block in shop.blocks():
             Y = sp.csr_array(
                 (np.ones(block.indices.size, dtype=np.float32), block.indices, block.indptr.astype(np.int32)),
-                shape=(len(block.texts), n_queries),
+                shape=(len(block.texts), len(shop.queries)),
             )
             for split in (False, True):
                 chosen = np.flatnonzero(block.is_test == split)

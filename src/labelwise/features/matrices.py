@@ -1,0 +1,170 @@
+"""Matrices that callers pass in: checked before any kernel reads them, and brought into one form.
+
+scipy does not check the indices of a matrix, and neither do its own conversions nor our kernels: an index out of range
+reads and writes memory that is not the matrix's. All models, estimators and metrics check a matrix here, in one pass
+over the indices and one over the values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelwise.errors import DataError
+from labelwise.types import Csr
+
+LARGEST = 2**31 - 1
+"""Largest number of rows or columns, as kernels count columns in 32 bits."""
+_NUMBERS = "biuf"
+
+
+def feature_matrix(matrix: Any, name: str = "X") -> Csr:
+    """CSR with sorted, distinct indices and finite float32 values; the input is left as it was."""
+    csr, is_sorted = checked_csr(matrix, name)
+    if csr.dtype != np.float32:
+        with np.errstate(over="ignore"):  # what is too large for 32 bits becomes infinite, and is refused below
+            csr = csr.astype(np.float32)
+    if not is_sorted:
+        csr = sorted_copy(csr)
+    check_finite(csr, name, "compute the features again, or replace these values by 0")
+    return csr
+
+
+def indicator_matrix(matrix: Any, name: str = "Y") -> Csr:
+    """A copy with sorted, distinct indices and ones in float32: every stored value but 0 counts as 1, as in metrics.
+
+    Negative values are refused, and those that are not finite.
+    """
+    csr, _ = checked_csr(matrix, name)
+    check_finite(csr, name, "give 1 where a document has a label, and 0 elsewhere")
+    if csr.dtype.kind in "if" and (csr.data < 0).any():
+        at = int(np.argmax(csr.data < 0))
+        raise DataError(
+            f"{name} has the value {csr.data[at]} in {place_of(csr, at)}; give 1 where a document has a label, and 0 "
+            "elsewhere"
+        )
+    made: Csr = sp.csr_array((csr.data.astype(np.float32), csr.indices, csr.indptr), shape=csr.shape)
+    made = sorted_copy(made)
+    made.eliminate_zeros()
+    made.data[:] = 1
+    return made
+
+
+def checked_csr(matrix: Any, name: str) -> tuple[Csr, bool]:
+    """A sparse matrix of numbers as CSR whose indices are in range, and whether they are sorted and distinct."""
+    if not _is_matrix(matrix):
+        raise DataError(
+            f"{name} is a {type(matrix).__name__}, not a sparse matrix with two dimensions; "
+            f"wrap a dense one as scipy.sparse.csr_array({name})"
+        )
+    if max(matrix.shape) > LARGEST:
+        raise DataError(f"{name} has the shape {matrix.shape}; at most {LARGEST} rows and columns are possible")
+    if matrix.format in ("csr", "csc", "bsr", "coo") and not isinstance(matrix.data, np.ndarray):
+        raise _damaged(name, matrix.shape)
+    if matrix.dtype.kind not in _NUMBERS:
+        raise DataError(f"{name} has values of the type {matrix.dtype}; give real numbers, such as float32")
+    if matrix.format in ("csr", "csc", "bsr"):
+        _check_compressed(matrix, name)
+    elif matrix.format == "coo":
+        for axis, coordinates in enumerate((matrix.row, matrix.col)):
+            if coordinates.size != matrix.data.size or not _in_range(coordinates, matrix.shape[axis]):
+                raise _damaged(name, matrix.shape)
+    csr = _as_csr(matrix, name)
+    return csr, _is_sorted(csr)
+
+
+def sorted_copy(csr: Csr) -> Csr:
+    """A copy with sorted indices; entries at the same place are added up."""
+    # A new matrix, since the flag of the old one that says whether it is sorted may be wrong.
+    arrays = (csr.data.copy(), csr.indices.copy(), csr.indptr.copy())
+    made: Csr = sp.csr_array(arrays, shape=csr.shape)
+    made.sum_duplicates()
+    return made
+
+
+def check_finite(csr: Csr, name: str, advice: str) -> None:
+    """Refuse NaN and infinite values, with the place of the first."""
+    values = csr.data
+    if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):  # 64 bits hold the sum of 32-bit values
+        return
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        raise DataError(f"{name} holds NaN or infinity in {place_of(csr, int(np.argmax(wrong)))}; {advice}")
+
+
+def place_of(csr: Csr, entry: int) -> str:
+    """Row and column of a stored entry, in words."""
+    row = int(np.searchsorted(csr.indptr, entry, side="right")) - 1
+    return f"row {row}, column {csr.indices[entry]}"
+
+
+def _is_matrix(value: Any) -> bool:
+    return sp.issparse(value) and value.ndim == 2  # type: ignore[attr-defined]  # the stubs know no common base
+
+
+def _as_csr(matrix: Any, name: str) -> Csr:
+    """The matrix as CSR; the indices have been checked where the conversion reads them."""
+    if isinstance(matrix, sp.csr_array) and all(_is_plain(part) for part in (matrix.indices, matrix.indptr)):
+        return matrix
+    try:
+        rows = matrix if matrix.format == "csr" else matrix.tocsr()
+        parts = (rows.data, _plain_indices(rows.indices), _plain_indices(rows.indptr))
+        csr: Csr = sp.csr_array(parts, shape=matrix.shape)
+    except (ValueError, TypeError, IndexError, OverflowError) as err:  # lists of rows or keys that do not fit the shape
+        raise _damaged(name, matrix.shape) from err
+    if matrix.format != "csr":
+        _check_compressed(csr, name)
+    return csr
+
+
+def _check_compressed(matrix: Any, name: str) -> None:
+    """Refuse a matrix whose arrays do not fit each other or its shape."""
+    n_rows, n_columns = matrix.shape
+    if matrix.format == "bsr":
+        n_rows, n_columns = n_rows // matrix.blocksize[0], n_columns // matrix.blocksize[1]
+    n_outer, n_inner = (n_columns, n_rows) if matrix.format == "csc" else (n_rows, n_columns)
+    indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
+    fits = (
+        _holds_whole_numbers(indptr)
+        and _holds_whole_numbers(indices)
+        and indptr.size == n_outer + 1
+        and indptr[0] == 0
+        and indptr[-1] == indices.size == len(data)
+        and not (indptr[1:] < indptr[:-1]).any()
+    )
+    if not fits or not _in_range(indices, n_inner):
+        raise _damaged(name, matrix.shape)
+
+
+def _holds_whole_numbers(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind in "iu"
+
+
+def _in_range(indices: npt.NDArray[Any], n: int) -> bool:
+    if not _holds_whole_numbers(indices):
+        return False
+    return indices.size == 0 or (int(indices.min()) >= 0 and int(indices.max()) < n)
+
+
+def _is_sorted(csr: Csr) -> bool:
+    """Whether the indices of each row are ascending, without duplicates."""
+    ascending = csr.indices[1:] > csr.indices[:-1]
+    starts = csr.indptr[1:-1]
+    ascending[starts[(starts > 0) & (starts < csr.indices.size)] - 1] = True  # from one row to the next all may happen
+    return bool(ascending.all())
+
+
+def _is_plain(indices: npt.NDArray[Any]) -> bool:
+    return indices.dtype in (np.int32, np.int64)
+
+
+def _plain_indices(indices: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Indices of a type that kernels are compiled for; what 64 bits cannot hold becomes negative, out of range."""
+    return indices if _is_plain(indices) else indices.astype(np.int64)
+
+
+def _damaged(name: str, shape: tuple[int, ...]) -> DataError:
+    return DataError(f"{name} is damaged: an index lies outside its shape {shape}; build it again")

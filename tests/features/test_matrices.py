@@ -1,0 +1,134 @@
+"""Matrices that callers pass in: every damage is told before anything reads the matrix."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelwise.errors import DataError
+from labelwise.features.matrices import checked_csr, feature_matrix, indicator_matrix
+
+DENSE = np.array([[0.5, 0, 2], [0, 0, 0], [1, 3, 0]])
+FORMATS = ("csr", "csc", "coo", "bsr", "lil", "dok", "dia")
+
+
+def fresh(form="csr", values=DENSE):
+    return sp.csr_array(values).asformat(form)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint64, np.float32, np.float64, np.longdouble])
+def test_every_format_and_type_gives_the_same_matrix(form, dtype):
+    X = feature_matrix(fresh(form, DENSE.astype(dtype)))
+    assert isinstance(X, sp.csr_array)
+    assert X.dtype == np.float32
+    np.testing.assert_array_equal(X.toarray(), DENSE.astype(dtype).astype(np.float32))
+    np.testing.assert_array_equal(indicator_matrix(fresh(form, DENSE.astype(dtype))).toarray(), DENSE.astype(dtype) > 0)
+
+
+def test_a_plain_matrix_is_not_copied():
+    X = fresh().astype(np.float32)
+    assert feature_matrix(X) is X
+
+
+def test_unsorted_indices_and_stale_flags():
+    X = fresh()
+    assert X.has_canonical_format
+    X.indices[:2], X.data[:2] = [2, 0], [2, 0.5]  # scipy still believes that the row is sorted
+    np.testing.assert_array_equal(feature_matrix(X).toarray(), DENSE)
+    assert X.indices[:2].tolist() == [2, 0]
+    X.indices[:2] = [1, 1]
+    assert feature_matrix(X).toarray()[0].tolist() == [0, 2.5, 0]
+
+
+def test_labels_that_are_stored_twice_count_once():
+    twice = sp.coo_array((np.ones(3), ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+    assert indicator_matrix(twice).toarray().tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda X: X.indices.__setitem__(0, 10**6),
+        lambda X: X.indices.__setitem__(-1, -3),
+        lambda X: X.indptr.__setitem__(-1, 10**6),
+        lambda X: X.indptr.__setitem__(0, 1),
+        lambda X: X.indptr.__setitem__(0, -1),
+        lambda X: X.indptr.__setitem__(1, 99),
+        lambda X: setattr(X, "indptr", X.indptr[:-1]),
+        lambda X: setattr(X, "indices", X.indices[:-1]),
+        lambda X: setattr(X, "indices", X.indices.astype(float)),
+        lambda X: setattr(X, "data", X.data[:-1]),
+        lambda X: setattr(X, "indptr", X.indptr.tolist()),
+        lambda X: setattr(X, "indices", np.full(X.indices.size, 2**64 - 1, np.uint64)),
+    ],
+)
+@pytest.mark.parametrize("check", [feature_matrix, indicator_matrix])
+def test_indices_out_of_range(form, damage, check):
+    X = fresh(form)
+    damage(X)
+    with pytest.raises(DataError, match=r"is damaged: an index lies outside its shape \(3, 3\); build it again"):
+        check(X)
+
+
+def test_coordinates_and_lists_out_of_range():
+    X = fresh("coo")
+    X.col[0] = 3
+    Z = fresh("lil")
+    Z.rows[0] = [10**6, 7]
+    for matrix in (X, Z):
+        with pytest.raises(DataError, match="X is damaged"):
+            feature_matrix(matrix)
+
+
+@pytest.mark.parametrize("index_type", [np.int16, np.uint8, np.int64, np.uint64])
+def test_indices_of_other_types(index_type):
+    X = fresh()
+    X.indices = X.indices.astype(index_type)
+    np.testing.assert_array_equal(feature_matrix(X).toarray(), DENSE)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (DENSE, r"X is a ndarray, not a sparse matrix .*csr_array\(X\)"),
+        (None, "X is a NoneType"),
+        ([[1]], "X is a list"),
+        (fresh(values=DENSE.astype(complex)), "values of the type complex128; give real numbers"),
+        (sp.csr_array(([1.0], [2**40], [0, 1]), shape=(1, 2**41)), "at most 2147483647 rows and columns"),
+    ],
+)
+def test_what_is_no_matrix_of_numbers(matrix, message):
+    with pytest.raises(DataError, match=message):
+        feature_matrix(matrix)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
+def test_values_that_are_not_finite(value):
+    X = fresh()
+    X.data[3] = value
+    with pytest.raises(DataError, match="X holds NaN or infinity in row 2, column 1; compute the features again"):
+        feature_matrix(X)
+
+
+def test_large_values_whose_sum_is_not_finite_in_32_bits():
+    X = sp.csr_array(np.full((2, 3), 3e38, np.float32))
+    assert feature_matrix(X) is X
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [(-1, "Y has the value -1.0 in row 2, column 0; give 1 where"), (np.nan, "Y holds NaN or infinity in row 2")],
+)
+def test_values_that_are_no_labels(value, message):
+    Y = fresh()
+    Y.data[2] = value
+    with pytest.raises(DataError, match=message):
+        indicator_matrix(Y)
+
+
+def test_empty_matrices():
+    for shape in ((0, 3), (3, 0), (0, 0)):
+        csr, is_sorted = checked_csr(sp.csr_array(shape), "X")
+        assert csr.shape == shape
+        assert is_sorted
