@@ -23,7 +23,7 @@ from labelwise.data.load import load_training_splits
 from labelwise.engine.allocator import limit_heap_growth
 from labelwise.errors import DataError, LabelwiseError, StorageError, UsageError
 from labelwise.models.registry import KINDS
-from labelwise.storage import read_description
+from labelwise.storage import check_writable, read_description
 
 AS_PRESET = "(default: as the preset says)"
 
@@ -213,7 +213,12 @@ class Train(Command):
         """Say before the work that there will be no place for its result."""
         if self.model.is_file():
             raise UsageError(f"{self.model} is a file; give a folder to make")
-        if self.dry_run or not self.model.is_dir() or not any(self.model.iterdir()):
+        if self.dry_run:
+            return
+        check_writable(self.model)
+        if self.run_dir is not None:
+            check_writable(self.run_dir / "runs")
+        if not self.model.is_dir() or not any(self.model.iterdir()):
             return
         if not self.overwrite:
             raise UsageError(f"{self.model} exists already; choose another place, or pass --overwrite")

@@ -202,8 +202,7 @@ class LinearTree(Model):
         self._save_common(folder, render_card(self), n_features=self.n_features_)
 
     @classmethod
-    def load(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
-        """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
+    def _read_folder(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
         path, shelf = Path(path), shelf or SharedParts()
         about = storage.read_description(path, kind=cls.kind)["config"]
         self = cls(storage.restore(LinearTreeConfig, about["config"], path))

@@ -295,8 +295,7 @@ class Ensemble(Model):
         self._save_common(folder, render_card(self), config=config, chosen=chosen)
 
     @classmethod
-    def load(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
-        """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
+    def _read_folder(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
         path, shelf = Path(path), shelf or SharedParts()
         about = storage.read_description(path, kind=cls.kind)["config"]
         settings, chosen = dict(about["config"]), about["chosen"]
