@@ -22,6 +22,7 @@ from labelwise.models.base import Model, load_model
 from labelwise.models.training_report import AddedLabel
 from labelwise.storage import check_writable
 from labelwise.storage.fingerprint import fingerprint
+from labelwise.storage.replacing import clean_beside
 
 MAX_LISTED = 20
 """Largest number of added labels that are listed one by one."""
@@ -44,6 +45,7 @@ class IncrementalCommand(Command):
             raise UsageError(f"{self.output} exists already; choose another place, or pass --overwrite")
         if to_change:
             check_writable(self.output or self.model)
+            clean_beside(self.output or self.model)
         return load_model(self.model)
 
     @property

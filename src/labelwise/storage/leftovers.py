@@ -62,10 +62,10 @@ class TemporaryPath:
 def this_system() -> str:
     """Six hexadecimal digits that stand for this machine since it was started."""
     try:
-        text = _BOOT_ID.read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError):
-        text = f"{socket.gethostname()} {uuid.getnode()}"
-    return blake2b(text.encode(), digest_size=3).hexdigest()
+        name = _BOOT_ID.read_bytes()
+    except OSError:
+        name = f"{socket.gethostname()} {uuid.getnode()}".encode()
+    return blake2b(name, digest_size=3).hexdigest()
 
 
 def beside(path: Path, state: State = "partial", token: str | None = None) -> Path:

@@ -228,16 +228,14 @@ def clean(
     folder: Path, *, dry_run: bool = False, min_age_hours: float = MIN_AGE_HOURS
 ) -> Iterator[tuple[TemporaryPath, int]]:
     """Remove what killed saves left in a folder and in the folders in it; gives each path with its size in bytes."""
-    for _, found in folders_with_temporary_paths(folder):
+    for at, found in folders_with_temporary_paths(folder):
+        unfinished = {present_place(at / one.name): at / one.name for one in found}
+        for place, destination in unfinished.items():
+            if place != destination and not dry_run:  # the save was killed before the last rename
+                _finish(destination)
         for one in found:
-            destination = one.path.with_name(one.name)
-            unfinished = present_place(destination)
-            if one.path == unfinished:  # this is the model itself, all but renamed
-                if not dry_run:
-                    _finish(destination)
-                continue
             with left_behind(one, min_age_hours=min_age_hours) as free:
-                if free:
+                if free and one.path not in unfinished:
                     n_bytes = size(one.path)
                     if not dry_run:
                         remove(one.path)

@@ -75,8 +75,8 @@ def _error_number(error: Exception) -> int | None:
 def _sentence(path: Path, number: int, culprit: object) -> str:
     reason, advice = os.strerror(number), _ADVICE.get(number, "choose another place")
     if isinstance(culprit, str | Path) and not _belongs(Path(culprit), path):
-        return f"{culprit}: {reason}; {path} was not written, what was there before is as it was"
-    return f"{path} cannot be written ({reason}); what was there before is as it was: {advice}"
+        return f"{culprit}: {reason}; {path} was not written"
+    return f"{path} cannot be written ({reason}): {advice}"
 
 
 def _belongs(culprit: Path, path: Path) -> bool:
@@ -108,7 +108,7 @@ def check_writable(path: Path | str, *, is_file: bool = False) -> None:
         _check_sticky(path, folder)
         probe = beside(folder / name.name)
         try:
-            with probe.open("xb", buffering=0) as file:
+            with probe.open("xb") as file:
                 file.write(bytes(PROBE_BYTES))
         finally:
             with suppress(OSError):
