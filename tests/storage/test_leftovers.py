@@ -77,7 +77,7 @@ def test_those_of_other_machines_must_be_old(tmp_path, monkeypatch):
     monkeypatch.setattr(leftovers, "this_system", lambda: "another")
     assert not free(path)
     assert free(path, min_age_hours=0)
-    monkeypatch.setattr(leftovers.time, "time", lambda: os.stat(path).st_mtime + 25 * 3600)
+    monkeypatch.setattr(leftovers.time, "time", lambda: path.stat().st_mtime + 25 * 3600)
     assert free(path)
     handle = hold(path)
     assert not free(path)  # old, but held

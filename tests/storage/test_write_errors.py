@@ -21,24 +21,29 @@ from labelwise.storage.write_errors import check_writable, told_as_storage_error
 )
 def test_errors_of_the_system_name_the_place_and_what_to_do(tmp_path, number, advice):
     place = tmp_path / "model"
-    with pytest.raises(StorageError, match=rf"model cannot be written \({os.strerror(number)}\): .*{advice}"):
-        with told_as_storage_error(place):
-            raise OSError(number, os.strerror(number), str(tmp_path / ".model.0.partial" / "x"))
+    pattern = rf"model cannot be written \({os.strerror(number)}\): .*{advice}"
+    with pytest.raises(StorageError, match=pattern), told_as_storage_error(place):
+        raise OSError(number, os.strerror(number), str(tmp_path / ".model.0.partial" / "x"))
 
 
 def test_the_outermost_folder_is_named(tmp_path):
-    with pytest.raises(StorageError) as caught, storage.atomic_folder(tmp_path / "model"):
-        with storage.atomic_folder(tmp_path / "model" / "part"), storage.atomic_file(tmp_path / "model" / "part" / "x"):
-            raise OSError(errno.ENOSPC, "full")
+    place = tmp_path / "model"
+    with (
+        pytest.raises(StorageError) as caught,
+        storage.atomic_folder(place) as folder,
+        storage.atomic_folder(folder / "part") as part,
+        storage.atomic_file(part / "x"),
+    ):
+        raise OSError(errno.ENOSPC, "full")
     assert str(caught.value).startswith(f"{tmp_path / 'model'} cannot be written")
     assert "partial" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_errors_of_other_files_name_these(tmp_path):
-    with pytest.raises(StorageError, match=r"/elsewhere/source: Input/output error; .*model was not written"):
-        with told_as_storage_error(tmp_path / "model"):
-            raise OSError(errno.EIO, os.strerror(errno.EIO), "/elsewhere/source")
+    pattern = r"/elsewhere/source: Input/output error; .*model was not written"
+    with pytest.raises(StorageError, match=pattern), told_as_storage_error(tmp_path / "model"):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), "/elsewhere/source")
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError(errno.EPIPE, "gone"), ValueError("a bug"), UsageError("wrong")])
@@ -90,7 +95,7 @@ def test_destinations_are_tried_and_nothing_is_left(tmp_path):
 
 def test_the_root_of_a_mounted_file_system_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(os.path, "ismount", lambda path: True)
-    with pytest.raises(StorageError, match="root of a mounted file system.*name a folder in it"):
+    with pytest.raises(StorageError, match=r"root of a mounted file system.*name a folder in it"):
         check_writable(tmp_path / "volume")
 
 

@@ -3,8 +3,8 @@
     python tools/crash/faults.py --commands train convert
 
 Operations are opens, writes, fsyncs, renames, removals, locks and mmaps on files of the destination's folder. Writes
-that are not made in Python are failed by limits of the file size. Each time the outcome must be one sentence and an exit
-code that is not 0, or the whole result where the failed operation was not needed; the old data must be intact, and
+that are not made in Python are failed by limits of the file size. Each time the outcome must be one sentence and an
+exit code that is not 0, or the whole result where the failed operation was not needed; the old data must be intact, and
 nothing may be left behind unless it was the removal that failed. Then the command is repeated undisturbed: it must give
 the same files as ever. The exit code is 1 if anything failed.
 """
@@ -20,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 
 from harness import ENCODER, SETTINGS, Bench, summary
-from injection import CLEANING, Plan
+from injection import REMOVING, Plan
 
 SIZES = (0, 1, 100, 1_000, 4_096, 10_000, 30_000, 100_000)
 """Limits of the file size that are tried, in bytes."""
@@ -71,7 +71,7 @@ def problems(bench: Bench, name: str, plan: Plan, counts: Counter[str]) -> list[
     if code != 0 and (code not in (1, 2) or len(said) != 1 or not said[0].startswith("labelwise: ")):
         found.append(f"exit code {code}, and not one sentence: {' | '.join(said)[-700:]}")
     left = bench.leftovers()
-    if left and operation(plan) not in CLEANING:
+    if left and not operation(plan).startswith(REMOVING):
         found.append(f"leftovers: {left}")
     return found + list(bench.problems_after_repeat(name))
 
@@ -87,7 +87,7 @@ def told(plan: Plan) -> str:
     """A case in words, to be tried again."""
     if plan.file_size is not None:
         return f"files of at most {plan.file_size} bytes"
-    return f"operation {plan.fail_at} fails, variant {plan.variant}"
+    return f"operation {plan.fail_at} ({operation(plan)}) fails, variant {plan.variant}"
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ EVENTS = {
     "fcntl.flock",
     "mmap.__new__",
 }
-CLEANING = {"os.remove", "os.rmdir", "os.scandir", "os.listdir"}
-"""Operations of removing: if one of them fails, temporary files may stay until the next save."""
+REMOVING = "removing: "
+"""What the names of operations begin with whose failure may leave temporary files until the next save."""
 ERRNOS = {
     "open": (errno.EMFILE, errno.ENOSPC, errno.EACCES),
     "write": (errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
@@ -70,7 +70,7 @@ class Injection:
 
     def start(self) -> None:
         """Watch from now on."""
-        from labelwise.storage import replacing
+        from labelwise.storage import leftovers, replacing, run_directory
 
         if self.plan.file_size is not None:
             hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
@@ -100,6 +100,16 @@ class Injection:
             point("exchange", one, other)
             return real_exchange(one, other)
 
+        real_remove = leftovers.remove
+
+        def remove(path: Path) -> None:
+            self.busy.removing = True
+            try:
+                real_remove(path)
+            finally:
+                self.busy.removing = False
+
+        leftovers.remove = replacing.remove = run_directory.remove = remove
         builtins.open = io.open = open_file  # type: ignore[assignment]
         os.fsync, replacing.exchange = fsync, exchange
         sys.addaudithook(lambda event, arguments: self.point(event, *arguments[:2]) if event in EVENTS else None)
@@ -108,12 +118,12 @@ class Injection:
         """Whether an argument of an operation is a path below the root, or an open file there."""
         if isinstance(value, int) and not isinstance(value, bool) and value > 2:
             try:
-                value = os.readlink(f"/proc/self/fd/{value}")
+                value = os.readlink(f"/proc/self/fd/{value}")  # noqa: PTH115  # pathlib is watched too
             except OSError:
                 return False
         if not isinstance(value, str | bytes | os.PathLike):
             return False
-        return os.path.abspath(os.fsdecode(value)).startswith(self.root)
+        return os.path.abspath(os.fsdecode(value)).startswith(self.root)  # noqa: PTH100  # keeps links
 
     def point(self, name: str, *values: Any) -> None:
         """One operation: count it, then kill or fail if it is the one."""
@@ -123,7 +133,7 @@ class Injection:
         try:
             if not any(map(self.below, values)):
                 return
-            self.seen.append(name)
+            self.seen.append(REMOVING * getattr(self.busy, "removing", False) + name)
             if len(self.seen) == self.plan.kill_at:
                 self.tell()
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -2,9 +2,9 @@
 
     python tools/crash/kill.py --cases 200
 
-Afterwards the destination must be the old one or the new one, whole; the repeated command must succeed and give the same
-files as an undisturbed one (times in JSON files and model cards apart); and no temporary files may be left then. The
-exit code is 1 if anything failed.
+Afterwards the destination must be the old one or the new one, whole; the repeated command must succeed and give the
+same files as an undisturbed one (times in JSON files and model cards apart); and no temporary files may be left then.
+The exit code is 1 if anything failed.
 """
 
 from __future__ import annotations

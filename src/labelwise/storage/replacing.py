@@ -228,18 +228,27 @@ def clean(
     folder: Path, *, dry_run: bool = False, min_age_hours: float = MIN_AGE_HOURS
 ) -> Iterator[tuple[TemporaryPath, int]]:
     """Remove what killed saves left in a folder and in the folders in it; gives each path with its size in bytes."""
-    for at, found in folders_with_temporary_paths(folder):
-        unfinished = {present_place(at / one.name): at / one.name for one in found}
-        for place, destination in unfinished.items():
-            if place != destination and not dry_run:  # the save was killed before the last rename
-                _finish(destination)
-        for one in found:
-            with left_behind(one, min_age_hours=min_age_hours) as free:
-                if free and one.path not in unfinished:
-                    n_bytes = size(one.path)
-                    if not dry_run:
-                        remove(one.path)
-                    yield one, n_bytes
+    for at, _ in folders_with_temporary_paths(folder):
+        yield from clean_folder(at, dry_run=dry_run, min_age_hours=min_age_hours)
+
+
+def clean_folder(
+    folder: Path, *, dry_run: bool = False, min_age_hours: float = MIN_AGE_HOURS
+) -> list[tuple[TemporaryPath, int]]:
+    """Remove what killed saves left in a folder, not in the folders in it; each path with its size in bytes."""
+    found = temporary_paths(folder)
+    unfinished = {present_place(folder / one.name): folder / one.name for one in found}
+    for place, destination in unfinished.items():
+        if place != destination and not dry_run:  # the save was killed before the last rename
+            _finish(destination)
+    removed = []
+    for one in found:
+        with left_behind(one, min_age_hours=min_age_hours) as free:
+            if free and one.path not in unfinished:
+                removed.append((one, size(one.path)))
+                if not dry_run:
+                    remove(one.path)
+    return removed
 
 
 def fsync(path: Path) -> None:

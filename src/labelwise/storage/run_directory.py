@@ -36,7 +36,7 @@ from labelwise.errors import StorageError, UsageError
 from labelwise.storage import atomic_folder, read_json, write_json
 from labelwise.storage.fingerprint import fingerprint
 from labelwise.storage.leftovers import TemporaryPath, beside, left_behind, remove, size
-from labelwise.storage.replacing import clean
+from labelwise.storage.replacing import clean, clean_folder
 from labelwise.storage.write_errors import told_as_storage_error
 from labelwise.types import OnEvent
 
@@ -102,6 +102,7 @@ class RunDirectory:
             for part in ("stages", "runs", "locks"):
                 (self.path / part).mkdir(parents=True, exist_ok=True)
             self._held.enter_context(FileLock(self.path / "locks" / f"{run_id}.lock"))
+            clean_folder(self.path / "runs")  # records have the names of their runs, so that no later save cleans them
         try:
             self._record()
         except BaseException:
