@@ -198,3 +198,12 @@ def test_errors_of_a_reader_are_its_own(tmp_path):
         read_whole(tmp_path / "x", lambda folder: {}["missing"])
     with pytest.raises(StorageError, match="does not exist"):
         storage.load(tmp_path / "none", kind="x")
+
+
+def test_each_file_is_synced_once(tmp_path, monkeypatch):
+    """Folders within a folder that is still being written need no sync of their own."""
+    synced = []
+    monkeypatch.setattr(replacing, "fsync", lambda path: synced.append(path.name.split(".")[-1]))
+    with atomic_folder(tmp_path / "x") as outer, atomic_folder(outer / "y") as inner, atomic_file(inner / "z") as file:
+        file.touch()
+    assert sorted(synced) == sorted(["y", "z", "partial", tmp_path.name])

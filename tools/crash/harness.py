@@ -59,7 +59,19 @@ class Setting:
 
 
 TRAIN = ("train", "BASE/shop", "WORK/model", "--preset", "parabel", "--threads", "1")
-XT = ("train", "BASE/shop", "WORK/model", "--preset", "x-transformer", "--encoder", "BASE/bert", "--epochs", "1")
+XT = (
+    "train",
+    "BASE/shop",
+    "WORK/model",
+    "--preset",
+    "x-transformer",
+    "--encoder",
+    "BASE/bert",
+    "--max-length",
+    "32",
+    "--epochs",
+    "1",
+)
 SETTINGS = (
     Setting("train", (*TRAIN, "--overwrite"), "model", (("other", "model"),)),
     Setting("train to a new place", TRAIN, "model"),
@@ -128,22 +140,22 @@ class Bench:
         self.seconds: dict[str, float] = {}
 
     def _make_base(self) -> None:
-        """Data and models, by the commands themselves."""
+        """Data and models that the settings need, by the commands themselves."""
         base = self.base
+        words = " ".join(word for one in self.settings.values() for word in one.arguments)
+        needed = set(re.findall(r"BASE/([a-z.]+)", words))
+        needed |= {source for one in self.settings.values() for source, _ in one.before}
         run(["shop", str(base / "shop"), "--products", "300", "--queries", "100"])
         run(["convert", str(base / "shop"), str(base / "old"), "--to", "jsonl"])
         fast = ["--preset", "parabel", "--threads", "1"]
         for name, seed in (("model", "1"), ("other", "2")):
-            run(["train", str(base / "shop"), str(base / name), *fast, "--seed", seed])
-        for seed in ("1", "2", "3"):
-            place = str(base / "unused")
-            kept = ["--run-dir", str(base / "run"), "--overwrite"]
+            if name in needed:
+                run(["train", str(base / "shop"), str(base / name), *fast, "--seed", seed])
+        for seed in ("1", "2", "3") if "run" in needed else ():
+            place, kept = str(base / "unused"), ["--run-dir", str(base / "run"), "--overwrite"]
             run(["train", str(base / "shop"), place, *fast, "--seed", seed, *kept])
         (base / "old.jsonl").write_text('{"id": "0", "labels": []}\n')
-        new = [
-            {"label": "cycling", "examples": ["a bell for the bicycle", "bicycle"]},
-            {"label": "sport", "text": "mirror"},
-        ]
+        new = [{"label": "cycling", "examples": ["a bicycle bell", "bicycle"]}, {"label": "sport", "text": "mirror"}]
         (base / "new.jsonl").write_text("".join(json.dumps(one) + "\n" for one in new))
         lines = (base / "shop" / "test.jsonl").read_text().splitlines(keepends=True)
         (base / "more.jsonl").write_text("".join(lines[:12]))

@@ -90,6 +90,11 @@ def temporary_paths(folder: Path, name: str | None = None) -> list[TemporaryPath
     return sorted(found, key=lambda one: one.path)
 
 
+def is_in_temporary(path: Path) -> bool:
+    """Whether a path lies in a folder that is still being written."""
+    return any(part.startswith(".") and _NAME.fullmatch(part) for part in path.parent.parts)
+
+
 # ---------------------------------------------------------------------- locks
 
 

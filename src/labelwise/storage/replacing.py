@@ -29,6 +29,7 @@ from labelwise.storage.leftovers import (
     TemporaryPath,
     beside,
     folders_with_temporary_paths,
+    is_in_temporary,
     left_behind,
     new_token,
     remove,
@@ -64,9 +65,12 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
             usual = aside.stat().st_mode
             yield aside
             aside.chmod(usual)  # some writers, such as safetensors, make a file that only its owner can read
-            fsync(aside)
+            durable = not is_in_temporary(path)
+            if durable:
+                fsync(aside)
             aside.replace(path)
-            fsync(path.parent)
+            if durable:
+                fsync(path.parent)
 
 
 @contextmanager
@@ -84,13 +88,17 @@ def atomic_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path
         with temporary(path, folder=True) as aside:
             yield aside
             usual = aside.stat().st_mode & 0o666
+            durable = not is_in_temporary(path)  # the outer folder is written to the disk with all that is in it
             for file in aside.rglob("*"):
                 if file.is_file():
                     file.chmod(usual)
-                fsync(file)
-            fsync(aside)
+                if durable:
+                    fsync(file)
+            if durable:
+                fsync(aside)
             _take_place(aside, path, overwrite)
-            fsync(path.parent)
+            if durable:
+                fsync(path.parent)
 
 
 def _is_occupied(path: Path) -> bool:
