@@ -14,6 +14,7 @@ FEW_LINES = 40
 
 OTHER_TESTS = {
     "test_contributing": "the recipes of CONTRIBUTING.md",
+    "test_crash_tools": "the programs in tools/crash/",
     "test_layers": "imports of all modules",
     "test_mirror": "names of all test files",
     "test_package": "the package as a whole: what an import costs, public names",

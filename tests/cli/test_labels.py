@@ -137,3 +137,34 @@ def test_wrong_usage(labelwise, mine, tmp_path):
 def _text(folder, text):
     (folder / "texts.txt").write_text(text + "\n")
     return folder / "texts.txt"
+
+
+def test_repeated_commands_change_nothing(labelwise, mine, new, shop, tmp_path):
+    labels = new(CYCLING, {"label": "red mirror"})
+    more = tmp_path / "more.jsonl"
+    more.write_text("".join((shop / "test.jsonl").read_text().splitlines(keepends=True)[:20]))
+    for command in (("add-labels", mine, labels, "--data", shop), ("update", mine, more)):
+        assert labelwise(*command).code == 0
+        before = files(mine)
+        again = labelwise(*command)  # as after a kill between the save and the end
+        assert again.code == 0, again.err
+        assert "in the model already" in again.out
+        assert files(mine) == before
+    assert len(load_model(mine).report_.updates) == 1
+    other = labelwise("add-labels", mine, new(CYCLING), "--data", shop)  # not the same command
+    assert other.code == 2
+    assert "has the label" in other.err
+    once_more = labelwise("update", mine, more, "--again")
+    assert once_more.code == 0, once_more.err
+    assert len(load_model(mine).report_.updates) == 2
+    copied = labelwise("update", mine, more, "--output", tmp_path / "copy")
+    assert copied.code == 0, copied.err
+    assert len(load_model(tmp_path / "copy").report_.updates) == 3
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_model_is_read(labelwise, mine, new, tmp_path):
+    (tmp_path / "file").touch()
+    for command in (("add-labels", mine, new(CYCLING)), ("update", mine, "nothing.jsonl")):
+        refused = labelwise(*command, "--output", tmp_path / "file" / "x")
+        assert refused.code == 1
+        assert "is a file; choose another place" in refused.err

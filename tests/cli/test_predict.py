@@ -130,3 +130,13 @@ def test_what_is_refused(labelwise, model, shop, shop_features, lines, tmp_path,
 def test_readable():
     assert readable([("a  b\nc", 0.934), ("d", 0.5)]) == "a b c (0.93), d (0.50)"
     assert readable([]) == "-"
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_model_is_read(labelwise, tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder.csv").mkdir()
+    for place in (tmp_path / "file" / "p.csv", tmp_path / "folder.csv"):
+        refused = labelwise("predict", tmp_path / "no-model", "-", "--output", place)
+        assert refused.code in (1, 2)
+        assert str(place) in refused.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.csv"]

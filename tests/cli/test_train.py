@@ -187,3 +187,12 @@ def test_settings_that_make_no_sense(labelwise, data, tmp_path):
     result = labelwise("train", tmp_path / "nothing", tmp_path / "model")
     assert (result.code, "there is no such file or folder" in result.err) == (1, True)
     assert not (tmp_path / "model").exists()
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_data_are_read(labelwise, tmp_path):
+    (tmp_path / "file").touch()
+    for options in ((tmp_path / "file" / "m",), (tmp_path / "m", "--run-dir", tmp_path / "file" / "run")):
+        refused = labelwise("train", tmp_path / "no-data", *options)
+        assert refused.code == 1
+        assert "is a file; choose another place" in refused.err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

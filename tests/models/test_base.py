@@ -10,9 +10,12 @@ from labelwise.config import EncoderConfig, EnsembleConfig, LinearTreeConfig, Ma
 from labelwise.config.flat import flat_names
 from labelwise.config.presets import load_preset
 from labelwise.errors import UsageError
+from labelwise.models.base import load_model
 from labelwise.models.ensemble import Ensemble
 from labelwise.models.linear_tree import LinearTree
 from labelwise.models.xtransformer import XTransformer
+from labelwise.rank.tree import TrainedTree
+from labelwise.storage import replacing
 
 MODELS = (LinearTree, XTransformer, Ensemble)
 
@@ -98,3 +101,33 @@ def test_what_is_wrong_is_refused_at_once_by_name(make, complaint):
     with pytest.raises(UsageError) as caught:
         make()
     assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize("in_steps", [False, True])
+def test_a_load_during_a_save_gives_one_of_the_models(tmp_path, monkeypatch, in_steps):
+    """A save that lands between two trees of a load: the model is read again, and is the new one as a whole."""
+    if in_steps:
+        monkeypatch.setattr(replacing, "_exchange_call", lambda: None)
+    texts = ["red shoe", "blue shoe", "red mug", "blue mug"]
+    first, second = (
+        LinearTree(n_trees=3, seed=seed).fit(texts, rows)
+        for seed, rows in enumerate(([["shoe"], ["shoe"], ["mug"], ["mug"]], [["mug"], ["mug"], ["shoe"], ["shoe"]]))
+    )
+    first.save(tmp_path / "model")
+    real, calls = TrainedTree.load, []
+
+    def load(path, **options):
+        calls.append(path)
+        tree = real(path, **options)
+        if len(calls) == 1:
+            second.save(tmp_path / "model")
+        return tree
+
+    monkeypatch.setattr(TrainedTree, "load", load)
+    for read in (load_model, LinearTree.load):
+        calls.clear()
+        first.save(tmp_path / "model")
+        found = read(tmp_path / "model")
+        assert len(calls) == 6
+        assert list(found.predict(texts)) == list(second.predict(texts))
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]

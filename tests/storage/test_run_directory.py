@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,17 @@ import pytest
 from labelwise import UsageError, storage
 from labelwise.config import LinearTreeConfig, TfidfConfig
 from labelwise.errors import StorageError
+from labelwise.storage.leftovers import beside, hold, release
 from labelwise.storage.run_directory import RunDirectory
+
+
+@contextmanager
+def holding(path):
+    handle = hold(path)
+    try:
+        yield
+    finally:
+        release(handle)
 
 
 def save(value, path):
@@ -200,14 +211,43 @@ def test_a_killed_process_frees_its_stage(tmp_path):
     assert started.wait(60)
     os.kill(worker.pid, signal.SIGKILL)
     worker.join(60)
+    assert len(list((tmp_path / "stages").glob(".*.partial"))) == 1
+    assert len(list((tmp_path / "runs").glob("*.json"))) == 1
+    would_go = RunDirectory(tmp_path).prune(keep=1, dry_run=True)
+    assert [path.name.endswith(".partial") for path, _ in would_go] == [True]
     compute = Counter()
-    with RunDirectory(tmp_path) as run:
+    with RunDirectory(tmp_path) as run:  # the next save of the same stage takes away what the killed one left
         stage(run, compute, n=1)
     assert compute.calls == 1
-    leftovers = RunDirectory(tmp_path).prune(keep=1)
-    assert len(leftovers) == 1
-    assert leftovers[0][0].name.endswith(".partial")
-    assert len(RunDirectory(tmp_path).stages()) == 1
+    assert RunDirectory(tmp_path).prune(keep=1) == []
+    assert [path.name for path in (tmp_path / "stages").iterdir()] == [RunDirectory(tmp_path).stages()[0].folder.name]
+
+
+def test_prune_removes_what_killed_processes_left_everywhere(tmp_path):
+    with RunDirectory(tmp_path) as run:
+        stage(run, Counter(), n=1)
+        name = run.stages()[0].folder.name
+        mine = run.path / "locks" / f"{run._open()['id']}.lock"
+        for path in ("runs/old.json", "stages/numbers-0123", "scratch/matcher-0123"):
+            beside(tmp_path / path).mkdir(parents=True)
+        held = beside(tmp_path / "stages" / "numbers-4567")
+        held.mkdir()
+        (tmp_path / "locks" / "20260101-000000-000000-1.lock").touch()
+        (tmp_path / "locks" / "numbers-0123456789abcdef.lock").touch()
+        (tmp_path / "scratch" / "matcher-0123456789abcdef" / "state").mkdir(parents=True)
+        with holding(held):
+            run.prune(keep=1)
+        assert held.is_dir()
+        held.rmdir()
+        assert mine.exists()
+        assert (tmp_path / "locks" / f"{name}.lock").exists()
+        assert sorted(file.name for file in tmp_path.rglob("*.partial")) == []
+        assert sorted(file.name for file in (tmp_path / "locks").iterdir()) == sorted([mine.name, f"{name}.lock"])
+        assert (tmp_path / "scratch" / "matcher-0123456789abcdef").is_dir()  # a run to come may continue there
+    assert not mine.exists()
+    RunDirectory(tmp_path).prune(keep=0)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["events.jsonl"]
+    assert not (tmp_path / "scratch" / "matcher-0123456789abcdef").exists()
 
 
 def test_wrong_use_is_told(tmp_path):

@@ -33,6 +33,7 @@ COMMANDS = {
     "update": ("labelwise.cli.labels:Update", "Train a model on further documents, without starting from scratch."),
     "export": ("labelwise.cli.export:Export", "Write a copy of a model that is smaller and faster on CPUs."),
     "runs": ("labelwise.cli.runs:Runs", "List a run directory's results with sizes and times, or prune it."),
+    "clean": ("labelwise.cli.clean:Clean", "Remove temporary files that killed processes left in a folder."),
     "import-pecos": ("labelwise.cli.import_pecos:ImportPecos", "Convert a PECOS XR-Linear model to a labelwise model."),
     "demo": ("labelwise.cli.demo:Demo", "Run everything, end to end, on generated data."),
 }

@@ -23,6 +23,7 @@ from labelwise.data import Format, ReadOptions
 from labelwise.errors import LabelwiseError, MissingExtraError, UsageError
 from labelwise.metrics import Family
 from labelwise.metrics.relevance import check_ks
+from labelwise.storage import atomic_file, check_writable, write_json
 
 AS_PRESET = "(default: as the preset says)"
 
@@ -87,6 +88,10 @@ class Compare(Command):
         against = {} if self.against is None else prediction_files(self.against)
         if self.output is not None and self.output.is_file():
             raise UsageError(f"{self.output} is a file; give a folder to write into")
+        if self.output is not None:
+            check_writable(self.output / "comparison.json", is_file=True)
+        if self.run_dir is not None:
+            check_writable(self.run_dir / "runs")
         source = DataLocation(
             path=str(self.data), split=self.split, format=self.format, options=self.read, max_docs=self.max_docs
         )
@@ -106,9 +111,6 @@ class Compare(Command):
 
     def _write(self, comparison: SystemComparison, folder: Path, show: Show) -> None:
         """Write the page, the metrics as JSON and the plots."""
-        from labelwise.storage import atomic_file, write_json
-
-        folder.mkdir(parents=True, exist_ok=True)
         with atomic_file(folder / "comparison.md") as temporary:
             temporary.write_text(comparison_markdown(comparison), encoding="utf-8")
         write_json(folder / "comparison.json", comparison.to_dict())

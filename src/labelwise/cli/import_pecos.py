@@ -13,6 +13,7 @@ from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data.label_names import distinct_names, read_names
 from labelwise.errors import UsageError
+from labelwise.storage import check_writable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,7 @@ class ImportPecos(Command):
 
         if self.destination.exists() and not self.overwrite:
             raise UsageError(f"{self.destination} exists already; choose another place, or pass --overwrite")
+        check_writable(self.destination)
         names = None if self.labels is None else distinct_names(read_names(self.labels), self.labels)
         model = load_xr_linear(self.source, label_names=names, on_event=show.on_event)
         model.save(self.destination)

@@ -23,7 +23,7 @@ from labelwise.events import Task
 from labelwise.models.base import Model, load_model
 from labelwise.predictions import Predictions
 from labelwise.predictions.writing import SUFFIXES, format_of
-from labelwise.storage import to_json
+from labelwise.storage import check_writable, to_json
 from labelwise.types import Csr
 
 BATCH = 10_000
@@ -67,6 +67,7 @@ class Predict(Command):
             raise UsageError(f"--min-probability {self.min_probability}: a probability lies between 0 and 1")
         if self.output is not None:
             format_of(self.output, SUFFIXES)
+            check_writable(self.output, is_file=True)
         model = load_model(self.model)
         if model.calibrator_ is None:
             if self.min_probability:

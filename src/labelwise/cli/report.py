@@ -17,6 +17,7 @@ from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_spli
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.report.record import RunRecord, read_records
 from labelwise.report.write import write_report
+from labelwise.storage import check_writable
 
 RECORDED = "(default: as labelwise train recorded it)"
 
@@ -55,6 +56,7 @@ class Report(Command):
         output = self.output or self.directory / "report.html"
         if output.is_dir():
             raise UsageError(f"{output} is a folder; give a file to write, such as {output / 'report.html'}")
+        check_writable(output, is_file=True)
         record, data, model = self._find(show)
         if model is not None and not model.is_dir():
             raise StorageError(f"{model} is not a model; give a folder that was written by labelwise train")

@@ -14,6 +14,7 @@ from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data import Format, ReadOptions, describe, load_splits, statistics_table
 from labelwise.errors import UsageError
+from labelwise.storage import check_writable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,8 @@ class Stats(Command):
         """Read the data, print the statistics, plot the label tail."""
         if self.plot is not None and self.plot.suffix not in (".png", ".svg"):
             raise UsageError(f"--plot {self.plot}: give a .png or an .svg file")
+        for path in filter(None, (self.output, self.plot)):
+            check_writable(path, is_file=True)
         splits = load_splits(self.data, format=self.format, on_event=show.on_event, **asdict(self.read))
         statistics = describe(splits)
         name = self.data.resolve().name

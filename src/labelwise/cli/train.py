@@ -24,6 +24,7 @@ from labelwise.data.load import load_training_splits
 from labelwise.engine.allocator import limit_heap_growth
 from labelwise.errors import DataError, LabelwiseError, UsageError
 from labelwise.models.registry import check_destination
+from labelwise.storage import check_writable
 
 AS_PRESET = "(default: as the preset says)"
 
@@ -217,7 +218,12 @@ class Train(Command):
         """Refuse, before any work, a destination that cannot be written."""
         if self.model.is_file():
             raise UsageError(f"{self.model} is a file; give a folder to write")
-        if self.dry_run or not self.model.is_dir() or not any(self.model.iterdir()):
+        if self.dry_run:
+            return
+        check_writable(self.model)
+        if self.run_dir is not None:
+            check_writable(self.run_dir / "runs")
+        if not self.model.is_dir() or not any(self.model.iterdir()):
             return
         if not self.overwrite:
             raise UsageError(f"{self.model} exists already; choose another place, or pass --overwrite")

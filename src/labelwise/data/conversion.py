@@ -16,7 +16,7 @@ from labelwise.data.formats.format import FileFormat
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
-from labelwise.storage import atomic_folder
+from labelwise.storage import atomic_folder, check_writable
 from labelwise.types import OnEvent
 
 
@@ -91,6 +91,7 @@ def convert(
     check_format(to)
     if compression is not None and compression not in COMPRESSIONS:
         raise UsageError(f"unknown compression {compression!r}; there are: {', '.join(COMPRESSIONS)}")
+    check_writable(dst)
     src, dst = Path(src), Path(dst)
     source = open_source(src, format=format, options=options_)
     _check_destination(src, dst, overwrite)

@@ -65,6 +65,7 @@ def export_model(
         raise UsageError(f"{destination} lies in the model itself; choose another place")
     for module in ("onnx", "onnxruntime", "onnxscript") if places else ():
         need(module, extra="onnx", purpose="exports")
+    storage.check_writable(destination)
     weights = {file for place in places for file in place.glob("*.safetensors*")}
     with (
         storage.atomic_folder(destination, overwrite=overwrite) as folder,

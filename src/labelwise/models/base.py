@@ -281,9 +281,21 @@ class Model(ABC):
         """Write into a folder that is there; parts that models may share go through the shelf."""
 
     @classmethod
-    @abstractmethod
     def load(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
-        """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
+        """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed.
+
+        A save may replace the folder meanwhile: the result is the old model or the new one, whole.
+        """
+        if shelf is not None:  # a part of a larger folder, whose reader looks after this
+            return cls._read_folder(path, verify=verify, shelf=shelf)
+        return storage.read_whole(
+            path, lambda place: cls._read_folder(place, verify=verify, shelf=SharedParts.of_folder(place))
+        )
+
+    @classmethod
+    @abstractmethod
+    def _read_folder(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
+        """Read the folder of a model, whose parts may be shared with other models through the shelf."""
 
     @abstractmethod
     def title(self) -> str:
@@ -378,8 +390,11 @@ def load_model(path: Path | str, *, verify: bool = True, shelf: SharedParts | No
     >>> model.predict(["my shoe"], top_k=1)[0]
     [('shoe', 0.8...)]
     """
+    if shelf is None:
+        return storage.read_whole(
+            path, lambda place: load_model(place, verify=verify, shelf=SharedParts.of_folder(place))
+        )
     path = Path(path)
-    shelf = shelf or SharedParts.of_folder(path)
     kind = known_kind(storage.read_description(path).get("kind"), path)
     return model_class(kind).load(path, verify=verify, shelf=shelf)
 

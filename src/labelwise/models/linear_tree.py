@@ -203,8 +203,7 @@ class LinearTree(Model):
         self._save_common(folder, render_card(self), n_features=self.n_features_)
 
     @classmethod
-    def load(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
-        """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
+    def _read_folder(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
         path = Path(path)
         shelf, about = shelf or SharedParts.of_folder(path), saved_entries(path, cls.kind)
         self = cls(storage.restore(LinearTreeConfig, about.get("config", dict[str, Any]), path))

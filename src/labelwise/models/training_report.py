@@ -81,6 +81,8 @@ class AddedLabel:
     label: str
     examples: int
     """Number of its examples; 0 if it was added by its text alone."""
+    request: str | None = field(default=None, compare=False)
+    """Checksum of what `labelwise add-labels` was given, so that a repeated command does not add the label twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +92,8 @@ class RecordedUpdate:
     documents: int
     pairs: int
     labels: int
+    request: str | None = field(default=None, compare=False)
+    """Checksum of what `labelwise update` was given, so that a repeated command does not learn from it twice."""
 
 
 @dataclass(kw_only=True)
@@ -164,7 +168,9 @@ def _plain(value: Any) -> Any:
         return value.to_dict()
     if isinstance(value, list):
         return [_plain(one) for one in value]
-    return asdict(value) if isinstance(value, Tuning | MemberResult | AddedLabel | RecordedUpdate) else value
+    if isinstance(value, AddedLabel | RecordedUpdate):
+        return {name: entry for name, entry in asdict(value).items() if entry is not None}
+    return asdict(value) if isinstance(value, Tuning | MemberResult) else value
 
 
 def _with_present_names(name: str, value: Any) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labelwise.errors import UsageError, need
+from labelwise.storage import atomic_file
 
 # Okabe and Ito's colours, which people with any kind of colour vision can distinguish, and a marker for each.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000", "#999999")
@@ -161,6 +162,6 @@ def _finish(figure: Any, axes: Any, path: Path, title: str) -> Path:
     # No date and no random ids in an SVG: the same data make the same file.
     metadata = {"Date": None} if path.suffix.lower() == ".svg" else {"Software": None}
     matplotlib = need("matplotlib", extra="plot", purpose="pictures")
-    with matplotlib.rc_context({"svg.hashsalt": "labelwise", "svg.fonttype": "path"}):
-        figure.savefig(path, metadata=metadata)
+    with matplotlib.rc_context({"svg.hashsalt": "labelwise", "svg.fonttype": "path"}), atomic_file(path) as aside:
+        figure.savefig(aside, format=path.suffix[1:], metadata=metadata)
     return path

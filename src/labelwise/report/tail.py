@@ -7,6 +7,7 @@ import numpy as np
 
 from labelwise.data.stats import HEAD_DOCUMENTS, TAIL_DOCUMENTS
 from labelwise.errors import UsageError, need
+from labelwise.storage import atomic_file
 from labelwise.types import Ints
 
 # Two of Okabe and Ito's colours, which people with any kind of colour vision can distinguish; greys for the rest.
@@ -47,8 +48,8 @@ def plot_tail(counts: Ints, path: Path | str, *, title: str, generated: bool = F
     # No date and no random ids in an SVG: the same data make the same file.
     metadata = {"Date": None} if path.suffix.lower() == ".svg" else {"Software": None}
     matplotlib = need("matplotlib", extra="plot", purpose="pictures")
-    with matplotlib.rc_context({"svg.hashsalt": "labelwise", "svg.fonttype": "path"}):
-        figure.savefig(path, metadata=metadata)
+    with matplotlib.rc_context({"svg.hashsalt": "labelwise", "svg.fonttype": "path"}), atomic_file(path) as aside:
+        figure.savefig(aside, format=path.suffix[1:], metadata=metadata)
     return path
 
 

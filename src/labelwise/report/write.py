@@ -18,7 +18,7 @@ from labelwise.report.quality import calibration_part, examples_part, frequency_
 from labelwise.report.record import RunRecord, read_records
 from labelwise.report.sections import data_part, model_part, time_part, training_history, training_part, tree_part
 from labelwise.report.split_evaluation import SplitEvaluation, evaluate_split
-from labelwise.storage import atomic_file
+from labelwise.storage import atomic_file, check_writable
 from labelwise.types import Csr, OnEvent
 
 PARTS = {
@@ -81,6 +81,7 @@ def write_report(
     output = Path(output)
     if output.is_dir():
         raise UsageError(f"{output} is a folder; give a file to write, such as {output / 'report.html'}")
+    check_writable(output, is_file=True)
     record = record or read_records(run_dir)[-1]
     name = Path(run_dir).resolve().name
     if isinstance(model, Path | str):

@@ -5,8 +5,6 @@ from labelwise.storage.objects import (
     CONFIG,
     FORMAT_VERSION,
     Saved,
-    atomic_file,
-    atomic_folder,
     load,
     map_arrays,
     read_description,
@@ -17,6 +15,8 @@ from labelwise.storage.objects import (
     write_description,
     write_json,
 )
+from labelwise.storage.replacing import atomic_file, atomic_folder, read_whole
+from labelwise.storage.write_errors import check_writable
 
 __all__ = [
     "ARRAYS",
@@ -25,10 +25,12 @@ __all__ = [
     "Saved",
     "atomic_file",
     "atomic_folder",
+    "check_writable",
     "load",
     "map_arrays",
     "read_description",
     "read_json",
+    "read_whole",
     "restore",
     "save",
     "to_json",

@@ -11,11 +11,7 @@ import dataclasses
 import hashlib
 import json
 import math
-import os
-import secrets
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 
@@ -37,6 +33,7 @@ from labelwise.storage.checks import (
     parse_json,
     typed,
 )
+from labelwise.storage.replacing import atomic_file, atomic_folder
 from labelwise.types import Csr
 
 FORMAT_VERSION = 2
@@ -87,74 +84,6 @@ class Saved:
 
 
 # ---------------------------------------------------------------------- writing
-
-
-@contextmanager
-def atomic_file(path: Path | str) -> Iterator[Path]:
-    """Give a temporary path beside `path`; what was written there takes its place when the block ends well."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = _beside(path)
-    aside.touch(exist_ok=False)
-    usual = aside.stat().st_mode
-    try:
-        yield aside
-        aside.chmod(usual)  # some writers, such as safetensors, make a file that only its owner can read
-        _fsync(aside)
-        aside.replace(path)
-        _fsync(path.parent)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-@contextmanager
-def atomic_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
-    """Give a temporary folder beside `path`; it takes its place when the block ends well.
-
-    An existing non-empty folder is refused unless `overwrite`, and then kept until the new one is complete.
-    """
-    path = Path(path)
-    if path.exists() and not overwrite and not (path.is_dir() and not any(path.iterdir())):
-        raise UsageError(f"{path} exists already; choose another place, or allow overwriting")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = _beside(path)
-    aside.mkdir()
-    try:
-        yield aside
-        usual = aside.stat().st_mode & 0o666
-        for file in aside.rglob("*"):
-            if file.is_file():
-                file.chmod(usual)
-            _fsync(file)
-        _fsync(aside)
-        _take_place(aside, path)
-        _fsync(path.parent)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def _beside(path: Path) -> Path:
-    """A new path in the same folder. What is made there gets the usual rights, those that the umask leaves."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
-
-
-def _take_place(aside: Path, path: Path) -> None:
-    """Rename a folder over another; the old one is gone only after the new one stands."""
-    if not path.exists():
-        aside.rename(path)
-        return
-    old = _beside(path) / "old"
-    old.parent.mkdir()
-    path.rename(old)
-    try:
-        aside.rename(path)
-    except OSError:
-        old.rename(path)
-        raise
-    finally:
-        if old.is_file():
-            old.unlink()
-        shutil.rmtree(old.parent, ignore_errors=True)
 
 
 def write_json(path: Path | str, value: Any) -> None:
@@ -368,12 +297,3 @@ def _with_present_names(
 def _sha256(file: Path) -> str:
     with file.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
-def _fsync(path: Path) -> None:
-    with suppress(PermissionError, IsADirectoryError):  # Windows cannot open a folder
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

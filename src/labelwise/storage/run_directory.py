@@ -22,8 +22,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -36,6 +36,9 @@ from labelwise.engine.peak_memory import PeakMemory
 from labelwise.errors import StorageError, UsageError
 from labelwise.storage import atomic_folder, read_json, write_json
 from labelwise.storage.fingerprint import fingerprint
+from labelwise.storage.leftovers import TemporaryPath, beside, left_behind, remove, size
+from labelwise.storage.replacing import clean, clean_folder
+from labelwise.storage.write_errors import told_as_storage_error
 from labelwise.types import OnEvent
 
 T = TypeVar("T")
@@ -96,10 +99,16 @@ class RunDirectory:
             "folder": str(Path.cwd()),
             "stages": [],
         }
-        for part in ("stages", "runs", "locks"):
-            (self.path / part).mkdir(parents=True, exist_ok=True)
-        self._held.enter_context(FileLock(self.path / "locks" / f"{run_id}.lock"))
-        self._record()
+        with told_as_storage_error(self.path):
+            for part in ("stages", "runs", "locks"):
+                (self.path / part).mkdir(parents=True, exist_ok=True)
+            self._held.enter_context(FileLock(self.path / "locks" / f"{run_id}.lock"))
+            clean_folder(self.path / "runs")  # records have the names of their runs, so that no later save cleans them
+        try:
+            self._record()
+        except BaseException:
+            self._close()
+            raise
         return self
 
     def __exit__(
@@ -108,9 +117,18 @@ class RunDirectory:
         run = self._open()
         if kind is None:
             run["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
-        self._record()
+        try:
+            self._record()
+        except StorageError:
+            if kind is None:  # otherwise the first error is the one to tell
+                raise
+        finally:
+            self._close()
+
+    def _close(self) -> None:
         self._held.close()
-        (self.path / "locks" / f"{run['id']}.lock").unlink(missing_ok=True)
+        with suppress(OSError):
+            (self.path / "locks" / f"{self._open()['id']}.lock").unlink(missing_ok=True)
         self._run = None
 
     def stage(
@@ -175,8 +193,10 @@ class RunDirectory:
             self._listener(name, values)
         if name != "progress" or values.get("finished"):
             line = {"time": round(time.time(), 3), "run": self._open()["id"], "event": name, **values}
-            with (self.path / "events.jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+            text = json.dumps(line, ensure_ascii=False, default=str) + "\n"
+            file = self.path / "events.jsonl"
+            with told_as_storage_error(file), file.open("ab", buffering=0) as log:
+                log.write(text.encode("utf-8", "backslashreplace"))  # in one piece, since other processes write too
 
     def _find(self, folder: Path, load: Callable[[Path], T]) -> T | None:
         """A finished result; None where there is none or where it is damaged."""
@@ -190,12 +210,18 @@ class RunDirectory:
 
     def _lock(self, name: str) -> AbstractContextManager[Any]:
         """An exclusive lock, which the system releases when the process ends."""
-        lock = FileLock(self.path / "locks" / f"{name}.lock")
-        try:
-            return lock.acquire(timeout=0)
-        except Timeout:
-            self.on_event("waiting", {"stage": name, "reason": "another process is computing it"})
-            return lock.acquire()
+        file = self.path / "locks" / f"{name}.lock"
+        with told_as_storage_error(file):
+            lock = FileLock(file)
+            try:
+                held = lock.acquire(timeout=0)
+            except Timeout:
+                self.on_event("waiting", {"stage": name, "reason": "another process is computing it"})
+                held = lock.acquire()
+            while not file.exists():  # `prune` removed it at that moment, so that others would not see the lock
+                lock.release()
+                held = lock.acquire()
+        return held
 
     def _open(self) -> dict[str, Any]:
         if self._run is None:
@@ -229,7 +255,7 @@ class RunDirectory:
                     seconds=about["seconds"],
                     cpu_seconds=about["cpu_seconds"],
                     created=about["created"],
-                    n_bytes=_size(file.parent),
+                    n_bytes=size(file.parent),
                     n_runs=len(used),
                     last_used=max(used, default=about["created"]),
                     peak_bytes=about.get("peak_bytes"),
@@ -241,7 +267,8 @@ class RunDirectory:
     def prune(self, *, keep: int = 1, dry_run: bool = False) -> list[tuple[Path, int]]:
         """Remove what the latest `keep` runs do not use, and what killed processes left half-written.
 
-        Results and runs in use by a living process stay. Returns the removed folders and their sizes in bytes.
+        Results and runs in use by a living process stay, and checkpoints as long as a run that stays is not finished.
+        Returns what was removed with the sizes in bytes.
         """
         if keep < 0:
             raise UsageError(f"keep is {keep}; give the number of runs whose results stay, 0 or more")
@@ -249,25 +276,53 @@ class RunDirectory:
         latest = {run["id"] for run in runs[len(runs) - keep :]} if keep else set()
         kept = [run for run in runs if run["id"] in latest or self._alive(run["id"])]
         used = {folder for run in kept for folder in run["stages"]}
-        removed = []
-        for folder in sorted((self.path / "stages").iterdir()):
-            name = folder.name
-            partial = name.startswith(".") and name.endswith(".partial")
-            stage = name[1:].rsplit(".", 2)[0] if partial else name
-            if not partial and stage in used:
-                continue
-            try:
-                with FileLock(self.path / "locks" / f"{stage}.lock").acquire(timeout=0):
-                    removed.append((folder, _size(folder)))
-                    if not dry_run:
-                        shutil.rmtree(folder)
-            except Timeout:  # some process is at work on it
-                continue
+        removed = self._prune_stages(used, dry_run)
+        left = clean(self.path, dry_run=dry_run)
+        removed += [(one.path, n_bytes) for one, n_bytes in left if (one.path, n_bytes) not in removed]
+        if all(run["finished"] for run in kept):  # no run is left that could go on from a checkpoint
+            removed += self._remove_all((self.path / "scratch").glob("[!.]*"), dry_run)
         if not dry_run:
             for run in runs:
                 if run not in kept:
                     (self.path / "runs" / f"{run['id']}.json").unlink(missing_ok=True)
+            self._prune_locks()
         return removed
+
+    def _prune_stages(self, used: set[str], dry_run: bool) -> list[tuple[Path, int]]:
+        """Remove the results that are not used, and half-written ones."""
+        removed: list[tuple[Path, int]] = []
+        stages = self.path / "stages"
+        unused = [(folder.name, folder) for folder in sorted(stages.glob("[!.]*")) if folder.name not in used]
+        with ExitStack() as held:
+            for path in sorted(stages.glob(".*.partial")):
+                stage, token, _ = path.name[1:].rsplit(".", 2)
+                one = TemporaryPath(path, stage, token, "partial")
+                # The lock of the stage tells too whether somebody is at work, so that the age does not matter.
+                if held.enter_context(left_behind(one, min_age_hours=0)):
+                    unused.append((stage, path))
+            for stage, folder in unused:
+                with suppress(Timeout), FileLock(self.path / "locks" / f"{stage}.lock").acquire(timeout=0):
+                    removed += self._remove_all([folder], dry_run)
+        return removed
+
+    def _remove_all(self, folders: Iterable[Path], dry_run: bool) -> list[tuple[Path, int]]:
+        """Remove folders, each in one step: one that is half removed must not look like a result."""
+        removed = []
+        for folder in folders:
+            removed.append((folder, size(folder)))
+            if not dry_run:
+                aside = folder if folder.name.endswith(".partial") else beside(folder)
+                if aside != folder:
+                    folder.rename(aside)
+                remove(aside)
+        return removed
+
+    def _prune_locks(self) -> None:
+        """Remove the lock files of results that are gone and of runs that ended; those that are held stay."""
+        for file in (self.path / "locks").glob("*.lock"):
+            if not (self.path / "stages" / file.stem).exists():
+                with suppress(Timeout, OSError), FileLock(file).acquire(timeout=0):
+                    file.unlink()
 
     def _alive(self, name: str) -> bool:
         """Whether the process of this run still lives."""
@@ -287,14 +342,6 @@ def _command() -> list[str] | None:
     program = Path(sys.argv[0]) if sys.argv and sys.argv[0] else Path()
     ours = program.stem == "labelwise" or (program.stem == "__main__" and program.parent.name == "labelwise")
     return sys.argv[1:] if ours else None
-
-
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in _files(folder))
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return (file for file in folder.rglob("*") if file.is_file())
 
 
 def open_run(

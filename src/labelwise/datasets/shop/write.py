@@ -11,7 +11,7 @@ import numpy as np
 from labelwise.datasets.shop.generate import ListingBlock, Shop, product_id
 from labelwise.errors import UsageError
 from labelwise.events import Task
-from labelwise.storage import atomic_folder
+from labelwise.storage import atomic_folder, check_writable
 from labelwise.types import OnEvent
 
 GRAMMAR_VERSION = 1
@@ -83,6 +83,7 @@ def write_shop(
     """
     path = Path(path)
     _check_destination(path, overwrite=overwrite)
+    check_writable(path)
     shop = Shop(n_products, n_queries, seed=seed, test_fraction=test_fraction)
     with atomic_folder(path, overwrite=True) as aside:
         counts = _write_documents(aside, shop, on_event)
