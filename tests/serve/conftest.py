@@ -91,7 +91,8 @@ class Client:
 
 def fit(folder, n_products=600, *, calibrated=True):
     train, test = generate_shop(n_products, 200).values()
-    model = LinearTree().fit(train.texts, train.Y, label_names=train.labels, validation=test if calibrated else None)
+    model = LinearTree(calibrate=calibrated)
+    model.fit(train.texts, train.Y, label_names=train.labels, validation=test if calibrated else None)
     model.save(folder)
     return folder
 

@@ -14,6 +14,7 @@ from tyro.conf import Positional, arg
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.errors import UsageError, need
+from labelwise.serve.hosts import AllowedHosts
 from labelwise.serve.keys import make_key
 from labelwise.serve.limits import Limits
 
@@ -34,13 +35,17 @@ class Serve(Command):
     port: int = 8000
     """Port to listen on; 0 for any free port."""
     keys: Path | None = None
-    """Accept only requests with a key of this file, which --make-key writes. Without this option no key is needed."""
+    """Accept only requests with a key of this file, which --make-key writes. The file is read again when it changes; if
+    it holds no key, no request is accepted. Without this option no key is needed."""
     make_key: Path | None = None
     """Add a new key to this file, print the key once, and exit. The file holds only the hash of the key."""
     key_name: str = "default"
     """With --make-key: the name of the key in the log."""
     admin: bool = False
     """With --make-key: the key may also be used for POST /v1/reload."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names of this server in the header Host of requests, besides localhost; * for all. Without keys, a server on
+    127.0.0.1 answers to localhost alone, so that no page reaches it by a name of its own."""
     cors: tuple[str, ...] = ()
     """Origins whose pages may send requests, such as https://example.org; none if not given."""
     watch: float = 2.0
@@ -63,6 +68,7 @@ class Serve(Command):
         if self.threads < 1 or self.watch < 0 or self.drain < 0:
             raise UsageError("--threads must be at least 1, --watch and --drain at least 0")
         limits = self.limits.checked()
+        hosts = AllowedHosts.of(self.host, self.allowed_hosts, keys=self.keys is not None)
         for module in ("uvicorn", "fastapi"):
             need(module, extra="serve", purpose="servers")
         from labelwise.serve.app import Application, ServerConfig
@@ -80,6 +86,7 @@ class Serve(Command):
                 folders=folders,
                 limits=limits,
                 keys=self.keys,
+                hosts=hosts,
                 cors=self.cors,
                 watch=self.watch,
                 threads=self.threads,
