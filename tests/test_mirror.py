@@ -17,6 +17,7 @@ OTHER_TESTS = {
     "test_layers": "imports of all modules",
     "test_mirror": "names of all test files",
     "test_package": "the package as a whole: what an import costs, public names",
+    "test_processes": "models after forks, in spawned processes, in threads",
     "test_process_state": "what fitting and predicting change in the process: nothing",
     "test_readme": "the README and its examples",
     "test_repository": "the files around the package",

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from labelwise import __version__, storage
 from labelwise.config import EncoderConfig, PoolingMethod, Precision
+from labelwise.engine.forks import ForkMark
 from labelwise.errors import UsageError, need
 from labelwise.events import Task
 from labelwise.features.encoder_folder import (
@@ -38,6 +39,8 @@ else:
 BATCH_TOKENS_CPU, BATCH_TOKENS_GPU = 2048, 1 << 17
 # Documents are moved to the device in pieces of about this number of tokens, which bounds the memory of the device.
 TOKENS_PER_PIECE = 1 << 26
+# In a child, torch would wait for ever for the threads that the parent had; with one thread it needs no others.
+_fork_mark = ForkMark(lambda: torch.set_num_threads(1))
 
 
 class Encoder:
@@ -62,6 +65,7 @@ class Encoder:
     """The name under which the pretrained encoder was first read, which a saved folder keeps."""
 
     def __init__(self, config: EncoderConfig, model: Any, tokenizer: Any, pooling: PoolingMethod) -> None:
+        _fork_mark.use()
         self.config, self.model, self.tokenizer, self.pooling = config, model, tokenizer, pooling
         self.hidden_size: int = model.config.hidden_size
         self.pad_id: int = _first(tokenizer.pad_token_id, model.config.pad_token_id, 0)
@@ -245,6 +249,8 @@ class Encoder:
         if device is not None:
             self.to(device)
         on = self.device
+        if on.type == "cuda" and _fork_mark.inherited:
+            raise UsageError("a GPU cannot be used after a fork; load the model after the fork, or start with spawn")
         store = texts if isinstance(texts, TokenStore) else self.tokenize(texts, on_event=on_event)
         batch_tokens = batch_tokens or (BATCH_TOKENS_CPU if on.type == "cpu" else BATCH_TOKENS_GPU)
         lengths = store.lengths
