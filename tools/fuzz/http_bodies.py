@@ -173,7 +173,7 @@ def send(port: int, content: bytes, random_: random.Random) -> tuple[str, bytes]
                     received = (received + part).removeprefix(CONTINUE)
     except TimeoutError:
         return ("no answer", received) if whole or received else ("waits for the rest", b"")
-    return judge(received), received
+    return judge(received, head_alone), received
 
 
 def whole_request(content: bytes) -> bool:
@@ -194,8 +194,8 @@ def complete(received: bytes, head_alone: bool) -> bool:
     return head_alone or found is None or len(rest) >= int(found[1])
 
 
-def judge(received: bytes) -> str:
-    """Whether an answer is as it should be."""
+def judge(received: bytes, head_alone: bool = False) -> str:
+    """Whether an answer is as it should be; that of HEAD has no body."""
     if not received:
         return "closed"
     head, _, rest = received.partition(b"\r\n\r\n")
@@ -204,7 +204,7 @@ def judge(received: bytes) -> str:
         return f"status {status}" if status != "503" else "busy"
     if b"x-content-type-options: nosniff" not in head.lower():
         return "no security headers"
-    if int(status) >= 400 and rest:
+    if int(status) >= 400 and rest and not head_alone:
         size = int(re.search(rb"content-length: (\d+)", head.lower())[1])  # type: ignore[index]
         try:
             error = json.loads(rest[:size])["error"]
