@@ -42,6 +42,8 @@ OTHER_TESTS = {
     "serve/test_incremental": "the server with a model that grows",
     "serve/test_malformed": "all routes with arbitrary requests",
     "serve/test_neural": "the server with a model that has an encoder",
+    "tools/test_dist": "the programs that make a release",
+    "tools/test_fuzz": "the programs that try hostile input",
 }
 """Test files that are not called after a module, with what they test."""
 
