@@ -75,7 +75,8 @@ class Serve(Command):
         from labelwise.serve.logs import JsonLog
         from labelwise.serve.server import run
 
-        with socket.socket() as probe:  # an error before the models are loaded, not after
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        with socket.socket(family) as probe:  # an error before the models are loaded, not after
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((self.host, self.port))

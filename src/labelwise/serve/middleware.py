@@ -180,7 +180,7 @@ def with_headers(send: Any, scope: Any, closing: Callable[[], bool]) -> Any:
     async def send_with_headers(message: Any) -> None:
         if message["type"] == "http.response.start":
             given = list(message.get("headers", ()))
-            names = {name.lower() for name, _ in given}
+            names = {name for name, _ in given}
             given += [header for header in SECURITY_HEADERS if header[0] not in names]
             more: Any = scope.get("state", {}).get("more_requests")
             if closing() and b"connection" not in names and not (more is not None and more()):
