@@ -45,7 +45,7 @@ READERS = {
         "label_embedding": {"label-embedding"},
         "fine_tune": set(),  # another matcher altogether: see below
         "matcher": {"matcher"},
-        "matcher.negatives_from": {"negatives"},
+        "matcher.negatives_from": {"ranker"},
         "matcher.folds": {"matcher", "negatives"},
         "matcher.device": set(),
         "matcher.compile": set(),
@@ -89,8 +89,7 @@ AFTER = {
     "label-embedding": {"tree"},
     "tree": {"matcher", "ranker", "levels"},
     "matcher": {"candidates"},
-    "candidates": {"negatives"},
-    "negatives": {"ranker"},
+    "candidates": {"negatives", "ranker"},
 }
 
 
@@ -136,6 +135,8 @@ def expected(config, name, some):
         after["features"].add("label-embedding")
     else:
         after["embeddings"].add("label-embedding")
+    if config.encoders() and config.matcher.negatives_from == "out-of-fold":
+        after["negatives"].add("ranker")
     found, new = set(), set(table[longest])
     while new:
         found |= new
@@ -143,10 +144,11 @@ def expected(config, name, some):
     return found & {stage.name for stage in some}
 
 
+OUT_OF_FOLD = dataclasses.replace(XTransformerConfig().matcher, negatives_from="out-of-fold")
 CASES = [
     pytest.param(config, some, name, id=f"{config.kind}, {config.label_embedding}, {name}")
     for config, some in (
-        (XTransformerConfig(), NEURAL),
+        (XTransformerConfig(matcher=OUT_OF_FOLD), NEURAL),
         (XTransformerConfig(label_embedding="pifa-tfidf"), NEURAL),
         (LinearTreeConfig(), LINEAR),
     )
@@ -159,6 +161,28 @@ CASES = [
 def test_a_setting_changes_the_keys_of_the_stages_that_depend_on_it_and_no_other(config, some, name):
     before, after = keys(config, some), keys(with_other(config, name), some)
     assert {stage for stage in before if before[stage] != after[stage]} == expected(config, name, some)
+
+
+def test_a_higher_version_of_a_stage_changes_the_keys_of_all_stages_after_it():
+    config = XTransformerConfig(matcher=OUT_OF_FOLD)
+    before = keys(config, NEURAL)
+    later = {"tfidf": {stage.name for stage in NEURAL} - {"tokens", "embeddings", "label-embedding"}}
+    later |= {"candidates": {"candidates", "negatives", "ranker"}, "ranker": {"ranker"}}
+    later["tfidf"] -= {"tree"}  # by embeddings, which do not depend on tf-idf
+    for stage in (stages.TFIDF, stages.CANDIDATES, stages.RANKER):
+        object.__setattr__(stage, "version", stage.version + 1)
+        try:
+            after = keys(config, NEURAL)
+        finally:
+            object.__setattr__(stage, "version", stage.version - 1)
+        assert {name for name in before if before[name] != after[name]} == later[stage.name]
+
+
+def test_without_out_of_fold_negatives_the_number_of_folds_changes_no_frozen_ranker():
+    frozen = XTransformerConfig(fine_tune=False)
+    assert keys(with_other(frozen, "matcher.folds"), (stages.RANKER,)) == keys(frozen, (stages.RANKER,))
+    folds = dataclasses.replace(frozen, matcher=OUT_OF_FOLD)
+    assert keys(with_other(folds, "matcher.folds"), (stages.RANKER,)) != keys(folds, (stages.RANKER,))
 
 
 def test_without_fine_tuning_there_is_another_matcher():

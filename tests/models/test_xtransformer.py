@@ -329,7 +329,7 @@ def test_lists_of_label_names(settings):
         ({"hold_out": 1.0}, "hold_out is 1.0; it must be a number from 0 to below 1"),
         ({"dense_weight": -1.0}, "dense_weight is -1.0; it must be a number above 0 or None"),
         ({"matcher": {"epochs": 0.0}}, "matcher.epochs is 0.0; it must be a number above 0"),
-        ({"encoder": {"max_length": 2}}, "max_length is 2; it must be at least 4"),
+        ({"encoder": {"max_length": 2}}, "max_length is 2; it must be a whole number of at least 4"),
         ({"encoder": {"max_length": 4096}}, "reads at most 64 tokens"),
         ({"encoder": {"name": "./nowhere"}}, "there is no folder ./nowhere"),
         ({"matcher": {"device": "cuda:7"}}, "the device is cuda:7, but torch finds no GPU here"),

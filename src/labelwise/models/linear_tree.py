@@ -109,7 +109,7 @@ class LinearTree(Model):
             Labels of each held-out document whose scores are kept in `held_out_scores_`.
         """
         config, data, n_trees = self.config, pipeline.data, self.config.n_trees
-        tfidf, X = pipeline.tfidf(), pipeline.features()
+        X, tfidf = pipeline.features(), pipeline.tfidf()  # in this order the texts are read once
         seeds = [config.seed + number for number in range(n_trees)]
         wanted = labels_per_tree(depth, max(n_trees, 2))  # the first tree is the same, however many follow
         fitted = [pipeline.with_seed(seed).levels(wanted) for seed in seeds]

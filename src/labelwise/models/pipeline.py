@@ -15,7 +15,7 @@ Each method finds its result in the cache or computes it; `labelwise.models.stag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -256,14 +256,6 @@ class Pipeline:
         if self.config.fine_tune:
             follow(partial(self._fine_tune, self.data.remaining_rows, evaluate=True))
 
-    def assist_negatives(self) -> None:
-        """Help the main process with the matchers of the out-of-fold negatives, in a helper process."""
-        from labelwise.match.training.distributed import follow
-
-        if self.config.fine_tune and self._out_of_fold:
-            for rows, _ in self._folds():
-                follow(partial(self._fine_tune, rows, evaluate=False))
-
     def _matcher(self, rows: Ints | None, *, evaluate: bool, fold: int | None = None) -> Matcher:
         """The matcher of some training documents, of all trees that share it.
 
@@ -282,6 +274,8 @@ class Pipeline:
 
         stage, device = stages.matcher_stage(self.config), self.device()
         inputs = self._matcher_inputs(fold)
+        if self.cache.has(stage, inputs):  # helper processes take part once
+            return cast("Matcher", self.cache.find(stage, inputs))
         if not self.config.fine_tune:
             frozen: Storage[FrozenMatcher] = Storage(
                 lambda matcher, path: matcher.save(path, encoder=False),
@@ -366,15 +360,16 @@ class Pipeline:
         They come from the matcher, or from matchers that have not seen the document.
         """
         stage, config = stages.NEGATIVES, self.config
+        if not self.out_of_fold:
+            return self.candidates()[1]
 
         def compute() -> Csr:
-            if not self._out_of_fold:
-                return self.candidates()[1]
             found, rows = [], []
-            for number, (learnt, held_out) in enumerate(self._folds()):
+            for number, (learnt, held_out) in enumerate(self.folds()):
                 matcher = self._matcher(learnt, evaluate=False, fold=number)
                 found.append(matcher.match(self.documents().take(held_out), top_b=config.beam)[1])
                 rows.append(held_out)
+                self.cache.drop(stages.matcher_stage(config), self._matcher_inputs(number))  # one of them at a time
             return Csr(sp.vstack(found, format="csr"))[np.argsort(np.concatenate(rows), kind="stable")]
 
         inputs = self.inputs(stage)
@@ -382,10 +377,11 @@ class Pipeline:
         return self.cache.get(stage, inputs, compute)
 
     @property
-    def _out_of_fold(self) -> bool:
+    def out_of_fold(self) -> bool:
+        """Whether the negatives of a document come from a matcher that has not seen the document."""
         return bool(self.config.matcher.negatives_from == "out-of-fold")
 
-    def _folds(self) -> list[tuple[Ints, Ints]]:
+    def folds(self) -> list[tuple[Ints, Ints]]:
         """For each fold the rows of the other folds, and its own."""
         from labelwise.match.linear import fold_of
 
@@ -405,7 +401,7 @@ class Pipeline:
         """
         stage, matcher = stages.RANKER, self.matcher()
         inputs = {**self.inputs(stage), "depth": depth}
-        if self._out_of_fold and self._has_helpers:  # they wait to take part, whether the ranker is found or not
+        if self.out_of_fold and self._has_helpers:  # they wait to take part, whether the ranker is found or not
             self.negatives()
 
         def compute() -> FittedRanker:
@@ -477,3 +473,25 @@ class Pipeline:
         if evaluation.reason is not None and self.config.holdout.calibrate:
             self.cache.say(f"predictions are scores, not probabilities: {evaluation.reason}")
         return evaluation
+
+
+def assist_negatives(pipelines: Iterable[Pipeline]) -> None:
+    """In a helper process: help with the matchers of the out-of-fold negatives, in the order of the main process.
+
+    Parameters
+    ----------
+    pipelines
+        The models in the order in which the main process trains their rankers. It keeps the negatives of one model at a
+        time, so models in a row with the same negatives need them once.
+    """
+    from labelwise.match.training.distributed import follow
+
+    kept = None
+    for pipeline in pipelines:
+        if not pipeline.out_of_fold:
+            continue
+        inputs = pipeline.inputs(stages.NEGATIVES)
+        if inputs != kept and pipeline.config.fine_tune:
+            for number, (rows, _) in enumerate(pipeline.folds()):
+                follow(partial(pipeline._fine_tune, rows, evaluate=False, fold=number))
+        kept = inputs

@@ -7,7 +7,7 @@ resumes; models that are trained together share the results with equal keys. No 
 ::
 
     TFIDF ──► FEATURES ──────────────┐
-    TOKENS ─► EMBEDDINGS ────────────┼─► TREE ─► matcher ─► CANDIDATES ─► NEGATIVES ─► RANKER
+    TOKENS ─► EMBEDDINGS ────────────┼─► TREE ─► matcher ─► CANDIDATES (─► NEGATIVES) ─► RANKER
     LABEL_TEXT_EMBEDDINGS ───────────┘
     TFIDF ──► FEATURES ─► TREE ─► LEVELS                                 (linear models)
 
@@ -145,7 +145,15 @@ def matcher_stage(config: Any) -> Stage:
 
 CANDIDATES = Stage("candidates", reads=("beam",), chooses=lambda config: (matcher_stage(config),))
 VALIDATION_CANDIDATES = Stage("validation-candidates", reads=("beam",), chooses=lambda config: (matcher_stage(config),))
-NEGATIVES = Stage("negatives", reads=("beam", "matcher.negatives_from", "matcher.folds", "seed"), after=(CANDIDATES,))
+NEGATIVES = Stage("negatives", reads=("beam", "matcher.folds", "seed"), after=(CANDIDATES,))
+"""The out-of-fold negatives; without them the candidates are the negatives."""
+
+
+def negatives_stage(config: Any) -> tuple[Stage, ...]:
+    """The stage of the negatives that the settings ask for, beside the candidates."""
+    return (CANDIDATES, NEGATIVES) if config.matcher.negatives_from == "out-of-fold" else (CANDIDATES,)
+
+
 RANKER = Stage(
     "ranker",
     reads=(
@@ -156,11 +164,13 @@ RANKER = Stage(
         "score_transform",
         "matcher_weight",
         "beam",
+        "matcher.negatives_from",
         "holdout.calibrate",
         "seed",
     ),
     data=("labels", *HELD_OUT),
-    after=(FEATURES, TREE, NEGATIVES),
+    after=(FEATURES, TREE),
+    chooses=negatives_stage,
     version=3,
 )
 LEVELS = Stage(
@@ -210,6 +220,7 @@ def inputs(
         ]
         before[other.name] = found if several else found[0]
     return {
+        "version": stage.version,
         "settings": stage.settings(config),
         "data": {part: identity(part) for part in stage.data},
         "after": before,
@@ -268,7 +279,6 @@ class StageCache:
                     compute=compute,
                     save=storage.save,
                     load=storage.load,
-                    version=stage.version,
                 )
         result: T = self._results[key]
         return result
@@ -276,6 +286,10 @@ class StageCache:
     def has(self, stage: Stage, inputs: Mapping[str, Any]) -> bool:
         """Whether a result is in memory."""
         return (stage.name, fingerprint(inputs)) in self._results
+
+    def find(self, stage: Stage, inputs: Mapping[str, Any]) -> Any:
+        """A result that is in memory."""
+        return self._results[stage.name, fingerprint(inputs)]
 
     def put(self, stage: Stage, inputs: Mapping[str, Any], result: Any) -> None:
         """Keep a result in memory that came with another one."""
@@ -285,6 +299,10 @@ class StageCache:
         """Let go of results in memory, except for the one with these inputs."""
         names, stays = {stage.name for stage in stages}, None if but is None else fingerprint(but)
         self._results = {key: value for key, value in self._results.items() if key[0] not in names or key[1] == stays}
+
+    def drop(self, stage: Stage, inputs: Mapping[str, Any]) -> None:
+        """Let go of one result in memory."""
+        self._results.pop((stage.name, fingerprint(inputs)), None)
 
     def scratch(self, stage: Stage, inputs: Mapping[str, Any]) -> Path | None:
         """A folder for what a stage writes while it is at work, such as checkpoints; None without a run directory."""

@@ -20,10 +20,10 @@ from labelwise.models.base import Model, check_fitted
 from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.models.card import render_card
 from labelwise.models.growth import XTransformerGrowth
-from labelwise.models.pipeline import Pipeline
+from labelwise.models.pipeline import Pipeline, assist_negatives
 from labelwise.models.prediction_cache import PredictionCache
 from labelwise.models.scored_trees import ScoredTree, scored_ranker_tree
-from labelwise.models.stages import StageCache
+from labelwise.models.stages import LABEL_TEXT_EMBEDDINGS, StageCache
 from labelwise.models.training_data import TrainingData, check_texts
 from labelwise.rank.ranker import Inputs, Ranker
 from labelwise.storage.run_directory import open_run
@@ -115,9 +115,10 @@ class XTransformer(Model):
             self.role_ = pipeline.role
             pipeline.documents()  # as tf-idf, tokens and pretrained embeddings
             pipeline.clusters()  # of the label tree over the label embedding
+            cache.forget(LABEL_TEXT_EMBEDDINGS)
             if self.role_ == "helper":
                 pipeline.assist()
-                pipeline.assist_negatives()
+                assist_negatives([pipeline])
                 return self
             pipeline.matcher()  # fine-tuned on the clusters
             self.fit_stages(pipeline)

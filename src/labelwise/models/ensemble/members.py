@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from labelwise.config import EnsembleConfig
@@ -11,7 +12,7 @@ from labelwise.errors import DataError
 from labelwise.models import stages
 from labelwise.models.base import Model
 from labelwise.models.calibrator import CALIBRATED_ON
-from labelwise.models.pipeline import Pipeline
+from labelwise.models.pipeline import Pipeline, assist_negatives
 from labelwise.models.registry import new_model
 from labelwise.models.stages import StageCache
 from labelwise.storage.fingerprint import fingerprint
@@ -66,9 +67,10 @@ def _fit_matchers(groups: list[list[Pipeline]], cache: StageCache) -> bool:
             pipeline.device()  # a missing GPU is reported before the work
             pipeline.sharing = tuple(group)
     helps = groups[0][0].role == "helper"
+    for pipeline in chain.from_iterable(groups):
+        pipeline.clusters()
+    cache.forget(stages.LABEL_TEXT_EMBEDDINGS)
     for number, group in enumerate(groups, start=1):
-        for pipeline in group:
-            pipeline.clusters()
         settings = group[0].config
         if settings.fine_tune:
             trees = f"the clusters of {len(group)} label trees" if len(group) > 1 else "the clusters of one label tree"
@@ -78,6 +80,5 @@ def _fit_matchers(groups: list[list[Pipeline]], cache: StageCache) -> bool:
         else:
             group[0].matcher()
     if helps:
-        for group in groups:
-            group[0].assist_negatives()
+        assist_negatives(chain.from_iterable(groups))
     return not helps
