@@ -28,6 +28,11 @@ def test_a_server_on_this_machine_without_keys_answers_to_localhost():
     assert not accepts(hosts, "localhost", "evil.example")
 
 
+def test_the_name_that_the_server_was_started_with():
+    assert accepts(AllowedHosts.of("127.0.1.1", (), name="myhost", keys=False), "myhost:8000")
+    assert not accepts(AllowedHosts.of("::1", (), name="::1", keys=False), "")
+
+
 def test_given_names():
     hosts = AllowedHosts.of("127.0.0.1", ("Labels.Example.org", "[fe80::1]"), keys=True)
     assert accepts(hosts, "labels.example.org:443")

@@ -68,20 +68,14 @@ class Serve(Command):
         if self.threads < 1 or self.watch < 0 or self.drain < 0:
             raise UsageError("--threads must be at least 1, --watch and --drain at least 0")
         limits = self.limits.checked()
-        hosts = AllowedHosts.of(self.host, self.allowed_hosts, keys=self.keys is not None)
+        address = bound_address(self.host, self.port)  # an error before the models are loaded, not after
+        hosts = AllowedHosts.of(address, self.allowed_hosts, name=self.host, keys=self.keys is not None)
         for module in ("uvicorn", "fastapi"):
             need(module, extra="serve", purpose="servers")
         from labelwise.serve.app import Application, ServerConfig
         from labelwise.serve.logs import JsonLog
         from labelwise.serve.server import run
 
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        with socket.socket(family) as probe:  # an error before the models are loaded, not after
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((self.host, self.port))
-            except OSError as err:
-                raise UsageError(f"cannot listen on {self.host}:{self.port}: {err.strerror or err}") from err
         application = Application(
             ServerConfig(
                 folders=folders,
@@ -95,6 +89,17 @@ class Serve(Command):
             )
         )
         run(application, host=self.host, port=self.port, drain=self.drain)
+
+
+def bound_address(host: str, port: int) -> str:
+    """The address that a host stands for on this machine; an error if the server could not listen there."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as err:
+            raise UsageError(f"cannot listen on {host}:{port}: {err.strerror or err}") from err
+        return str(probe.getsockname()[0])
 
 
 def model_folders(models: tuple[str, ...]) -> dict[str, Path]:

@@ -24,18 +24,18 @@ class AllowedHosts:
         self._names = None if names is None or ANY in names else frozenset(_bare(name) for name in names)
 
     @classmethod
-    def of(cls, address: str, given: Sequence[str], *, keys: bool) -> AllowedHosts:
-        """What a server at this address accepts: this machine's names and the given ones.
+    def of(cls, address: str, given: Sequence[str], *, name: str = "localhost", keys: bool) -> AllowedHosts:
+        """What a server at this address accepts: this machine's names, the one it was started with, the given ones.
 
         Without given names, all are accepted where requests need keys, which a page does not have, or where the server
         listens on other addresses than those of this machine alone, since it cannot know its names then.
         """
-        for name in given:
-            if name != ANY and not _NAME.fullmatch(name):
-                raise UsageError(f"--allowed-hosts {name}: give names or addresses without a port, or * for all")
+        for one in given:
+            if one != ANY and not _NAME.fullmatch(one):
+                raise UsageError(f"--allowed-hosts {one}: give names or addresses without a port, or * for all")
         if not given and (keys or not is_loopback(address)):
             return cls()
-        return cls(("localhost", *given))
+        return cls(("localhost", *(one for one in (name, *given) if _NAME.fullmatch(one) or one == ANY)))
 
     def check(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
         """Refuse a request that names another host. Programs that send no Host are no browsers."""
