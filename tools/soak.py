@@ -90,7 +90,11 @@ def busy(load: Load, seed: int, *, only_overload: bool = False) -> None:
     """A client that keeps its connection and asks again and again."""
     random_, connection = random.Random(seed), None
     while not load.stop.is_set():
-        if only_overload and not load.overload.wait(0.5):
+        if only_overload and not load.overload.is_set():
+            if connection is not None:  # the server would close it after 30 idle seconds
+                connection.close()
+                connection = None
+            load.overload.wait(0.5)
             continue
         if connection is None:
             connection = http.client.HTTPConnection("127.0.0.1", load.port, timeout=60)
