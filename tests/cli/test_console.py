@@ -27,7 +27,7 @@ def printed(thing, *, terminal=True):
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_strings_tables_and_texts(terminal):
-    assert printed(f":apple: [bold]{EVIL}[/]\ttab", terminal=terminal) == f":apple: [bold]{SHOWN}[/]\ttab\n"
+    assert printed(f":apple: [bold]{EVIL}[/]", terminal=terminal) == f":apple: [bold]{SHOWN}[/]\n"
     table = Table(title=Text(EVIL))
     table.add_column(Text(EVIL))
     table.add_row(Text(EVIL))
@@ -49,6 +49,19 @@ def test_colours_and_progress_bars_stay():
     assert "\x1b[31mred\x1b[0m" in text
     assert "\x1b[?25l" in text  # no cursor while the bar moves
     assert "\\u001b" not in text
+
+
+def test_a_remark_moves_the_bars_out_of_the_way():
+    show = Show()
+    show.console = SafeConsole(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    with show:
+        show.on_event("progress", {"task": "work", "done": 1, "total": 3, "unit": "", "finished": False})
+        show._bars.refresh()
+        before = len(show.console.file.getvalue())
+        show.remark("something")
+    text = show.console.file.getvalue()[before:]
+    assert "\x1b[2K" in text.partition("something")[0]  # the line of the bar is erased first
+    assert "work" in text.partition("something")[2]  # and drawn again below
 
 
 def test_a_task_with_a_hostile_name(monkeypatch):

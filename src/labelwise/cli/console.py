@@ -9,6 +9,7 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableT
 from rich.control import Control
 from rich.measure import Measurement
 from rich.segment import Segment
+from rich.text import Text
 
 from labelwise.errors import UsageError, printable
 
@@ -27,11 +28,13 @@ class SafeConsole(Console):
     def print(self, *objects: Any, **options: Any) -> None:
         """Print a string, or what rich can render."""
         try:
-            if len(objects) == 1 and isinstance(objects[0], str) and not self.quiet:
+            if len(objects) != 1 or not isinstance(objects[0], str):
+                super().print(*objects, **options)
+            elif self.is_terminal:  # rich moves progress bars out of the way
+                super().print(Text(printable(objects[0])), **options)
+            elif not self.quiet:
                 self.file.write(f"{printable(objects[0])}\n")
                 self.file.flush()
-            else:
-                super().print(*objects, **options)
         except UnicodeEncodeError as error:
             raise UsageError(
                 f"the output is written as {error.encoding}, which has no {error.object[error.start]!a}; "
