@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 QUIETLY := -m pip --disable-pip-version-check --quiet
 PIP := $(BIN)/python $(QUIETLY)
 
-.PHONY: demo check test test-annif coverage docs explore setup lint structure bench results-check clean
+.PHONY: demo check test test-annif coverage docs explore fuzz dist setup lint structure bench results-check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/labelwise demo
@@ -49,6 +49,16 @@ docs: $(VENV)/.docs
 # The property tests with many more, ever new examples.
 explore: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest
+
+# Hostile input for every format, for so many minutes in all; SEED=… repeats a run, KEEP=… keeps failing cases.
+MINUTES ?= 5
+fuzz: $(VENV)/.dev
+	$(BIN)/python tools/fuzz/run_all.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP))
+
+# The source distribution and the wheel, built twice with equal bytes, and the list of all packages (CycloneDX).
+dist: $(VENV)/.all
+	$(PIP) install -c constraints.txt hatchling
+	$(BIN)/python tools/dist.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

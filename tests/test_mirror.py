@@ -18,6 +18,7 @@ OTHER_TESTS = {
     "test_layers": "imports of all modules",
     "test_mirror": "names of all test files",
     "test_package": "the package as a whole: what an import costs, public names",
+    "test_processes": "models after forks, in spawned processes, in threads",
     "test_process_state": "what fitting and predicting change in the process: nothing",
     "test_readme": "the README and its examples",
     "test_repository": "the files around the package",
@@ -43,6 +44,8 @@ OTHER_TESTS = {
     "serve/test_incremental": "the server with a model that grows",
     "serve/test_malformed": "all routes with arbitrary requests",
     "serve/test_neural": "the server with a model that has an encoder",
+    "tools/test_dist": "the programs that make a release",
+    "tools/test_fuzz": "the programs that try hostile input",
 }
 """Test files that are not called after a module, with what they test."""
 

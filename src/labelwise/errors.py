@@ -1,5 +1,7 @@
 """The errors of labelwise, one class per cause. Each message says what is wrong, where, and what to do."""
 
+import json
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -85,3 +87,18 @@ def need(module: str, *, extra: str, purpose: str) -> Any:
         raise MissingExtraError(
             f"{purpose} need {package}, which is not installed; run: pip install 'labelwise[{extra}]'"
         ) from err
+
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""A text that a terminal shows as it is written, whoever wrote it: control characters become escapes.
+
+    Escaped are control characters other than tab and line end, the characters that turn the direction of writing
+    around, and halves of characters. The escapes are those of JSON, so a line of JSON keeps its value.
+
+    >>> print(printable("a\x1b[31m\u202eb"))
+    a\u001b[31m\u202eb
+    """
+    return _CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1].replace("\x7f", r"\u007f"), text)

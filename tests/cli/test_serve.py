@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from labelwise.cli.serve import model_folders
+from labelwise.cli.serve import bound_address, model_folders
 from labelwise.errors import UsageError
 from labelwise.serve.keys import Keyring
 
@@ -42,6 +42,7 @@ def test_names_of_models(tmp_path):
         (("m", "--wait-ms", -1), "--wait-ms -1.0: give 0 or more"),
         (("m", "--deadline", "nan"), "--deadline nan: give more than 0"),
         (("m", "--threads", 0), "--threads is 0; it must be a whole number of at least 1"),
+        (("m", "--port", 0, "--allowed-hosts", "a:1"), "--allowed-hosts a:1: give names or addresses without a port"),
         (("m", "--host", "999.1.1.1"), "cannot listen on 999.1.1.1:8000"),
     ],
 )
@@ -64,3 +65,8 @@ def test_a_folder_without_a_model_and_a_port_in_use(labelwise, tmp_path):
     assert "cannot listen on 127.0.0.1" in result.err
     result = labelwise("serve", tmp_path, "--port", 0, "--keys", tmp_path / "none")
     assert "none: there is no such file" in result.err
+
+
+def test_the_address_that_a_host_stands_for():
+    assert bound_address("127.1", 0) == "127.0.0.1"  # it is this machine, so the header Host is checked
+    assert bound_address("", 0) == "0.0.0.0"

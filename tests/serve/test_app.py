@@ -328,3 +328,43 @@ def test_an_internal_error_shows_no_details(client, monkeypatch):
     client.app.log.flush()
     assert '"kind": "RuntimeError"' in client.log.getvalue()
     assert "secret" not in client.log.getvalue()
+
+
+def test_every_answer_has_the_security_headers(serve, folder):
+    client = serve({"shop": folder}, cors=["https://good.example"], max_body=100)
+    preflight = ((b"origin", b"https://good.example"), (b"access-control-request-method", b"POST"))
+    for method, path, headers, status in (
+        ("GET", "/", (), 200),
+        ("GET", "/page.js", (), 200),
+        ("GET", "/v1/model", (), 200),
+        ("GET", "/openapi.json", (), 200),
+        ("GET", "/metrics", (), 200),
+        ("GET", "/none", (), 404),
+        ("PUT", "/v1/suggest", (), 405),
+        ("POST", "/v1/suggest", (), 415),
+        ("POST", "/v1/reload", (), 403),
+        ("OPTIONS", "/v1/suggest", preflight, 200),
+        ("OPTIONS", "/v1/suggest", ((b"origin", b"https://evil.example"), preflight[1]), 400),
+    ):
+        answer = client(method, path, headers=headers)
+        assert answer.status == status, path
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["cache-control"] == ("no-cache" if path in ("/", "/page.js") else "no-store")
+        assert "connection" not in answer.headers
+    assert "script-src 'self'" in client("GET", "/").headers["content-security-policy"]
+    client.app.draining = True
+    assert client.suggest(text="a").headers["connection"] == "close"
+
+
+def test_a_request_that_the_stop_interrupts_gets_an_answer(serve, folder, monkeypatch):
+    client = serve({"shop": folder})
+
+    async def interrupted(headers, receive):
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(client.app.suggest_handler, "handle", interrupted)
+    answer = client.suggest(text="a")
+    assert (answer.status, answer.error[0]) == (503, "draining")

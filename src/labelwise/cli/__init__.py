@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from labelwise import __version__
-from labelwise.errors import LabelwiseError
+from labelwise.errors import LabelwiseError, printable
 
 if TYPE_CHECKING:
     from labelwise.cli.command import Command
@@ -117,7 +117,7 @@ def _load(name: str, arguments: list[str]) -> Command:
 
 
 def _print_error(sentence: str) -> None:
-    sys.stderr.write(f"labelwise: {sentence}\n")
+    sys.stderr.write(f"labelwise: {printable(sentence)}\n")
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

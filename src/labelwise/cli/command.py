@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from rich.console import Console
 
+from labelwise.cli.console import SafeConsole
 from labelwise.cli.settings import check_options
 from labelwise.cli.show import Show
 
@@ -26,7 +27,7 @@ class Command(ABC):
     def start(self) -> None:
         """Set up logging and progress, then run the command."""
         check_options(self)
-        out = Console(soft_wrap=True, highlight=False)
+        out = SafeConsole()
         with Show(quiet=self.quiet) as show:
             handler = _WarningHandler(show)
             logging.getLogger("labelwise").addHandler(handler)

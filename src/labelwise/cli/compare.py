@@ -13,6 +13,7 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
+from labelwise.cli.console import SafeConsole
 from labelwise.cli.show import Show
 from labelwise.comparison.results import SystemComparison
 from labelwise.comparison.runner import EvalSettings, prediction_files, run_comparison
@@ -168,5 +169,5 @@ def _print_whole(out: Console, table: Table) -> None:
     """Print a table; where the output is not a terminal, at its full width."""
     if not out.is_terminal:
         width = Measurement.get(out, out.options.update(width=1000), table).maximum
-        out = Console(file=out.file, width=width, highlight=False)
+        out = SafeConsole(file=out.file, width=width)
     out.print(table)

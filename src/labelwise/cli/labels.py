@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
@@ -201,5 +202,5 @@ def _table(added: list[AddedLabel]) -> Table:
     table.add_column("added label")
     table.add_column("examples", justify="right")
     for one in added:
-        table.add_row(one.label, str(one.examples))
+        table.add_row(Text(one.label), str(one.examples))
     return table

@@ -22,6 +22,7 @@ from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
 from labelwise.models.base import Model, load_model
 from labelwise.predictions import Predictions
+from labelwise.predictions.spreadsheets import safe_for_spreadsheets
 from labelwise.predictions.writing import SUFFIXES, format_of
 from labelwise.storage import check_writable, to_json
 from labelwise.types import Csr
@@ -49,6 +50,9 @@ class Predict(Command):
     output: Path | None = None
     """Write predictions into this .jsonl, .csv (also .gz, .xz) or .parquet file, which labelwise evaluate reads,
     instead of printing them."""
+    spreadsheet_safe: bool = False
+    """With --output FILE.csv: write ' before labels and ids that a spreadsheet would compute as formulas. Such a file
+    is for people; labelwise evaluate does not know the labels that were changed."""
     json: bool = False
     """Print a JSON object for each text."""
     split: str = "test"
@@ -66,8 +70,10 @@ class Predict(Command):
         if not 0 <= self.min_probability <= 1:
             raise UsageError(f"--min-probability {self.min_probability}: a probability lies between 0 and 1")
         if self.output is not None:
-            format_of(self.output, SUFFIXES)
+            kind = format_of(self.output, SUFFIXES)
             check_writable(self.output, is_file=True)
+        if self.spreadsheet_safe and (self.output is None or kind != ".csv"):
+            raise UsageError("--spreadsheet-safe is about .csv files; give --output FILE.csv")
         model = load_model(self.model)
         if model.calibrator_ is None:
             if self.min_probability:
@@ -78,7 +84,8 @@ class Predict(Command):
             show.remark("the model is not calibrated: the numbers are scores, not probabilities")
         parts = self._predictions(model, show)
         if self.output is not None:
-            _joined(list(parts)).write(self.output)
+            found = _joined(list(parts))
+            (safe_for_spreadsheets(found) if self.spreadsheet_safe else found).write(self.output)
             show.remark(f"written: {self.output}")
             return
         for part in parts:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from tyro.conf import Positional, arg
 
@@ -52,7 +53,9 @@ class Runs(Command):
             out.print(json.dumps({"runs": directory.runs(), "stages": rows}, indent=2), markup=False)
             return
         table = Table(
-            title=f"{self.directory}: {counted(len(stages), 'result')} of {counted(len(directory.runs()), 'run')}",
+            title=escape(
+                f"{self.directory}: {counted(len(stages), 'result')} of {counted(len(directory.runs()), 'run')}"
+            ),
             title_style="bold",
         )
         for heading in ("stage", "result", "size", "wall s", "cpu s", "made", "runs"):
@@ -60,7 +63,7 @@ class Runs(Command):
             table.add_column(heading, justify="right" if right else "left", no_wrap=True)
         for stage in stages:
             table.add_row(
-                stage.name,
+                escape(stage.name),
                 stage.folder.name.rpartition("-")[2][:8],
                 megabytes(stage.n_bytes),
                 f"{stage.seconds:.2f}",

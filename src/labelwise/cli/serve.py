@@ -14,6 +14,7 @@ from tyro.conf import Positional, arg
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.errors import UsageError, need
+from labelwise.serve.hosts import AllowedHosts
 from labelwise.serve.keys import make_key
 from labelwise.serve.limits import Limits
 
@@ -34,13 +35,17 @@ class Serve(Command):
     port: int = 8000
     """Port to listen on; 0 for any free port."""
     keys: Path | None = None
-    """Accept only requests with a key of this file, which --make-key writes. Without this option no key is needed."""
+    """Accept only requests with a key of this file, which --make-key writes. The file is read again when it changes; if
+    it holds no key, no request is accepted. Without this option no key is needed."""
     make_key: Path | None = None
     """Add a new key to this file, print the key once, and exit. The file holds only the hash of the key."""
     key_name: str = "default"
     """With --make-key: the name of the key in the log."""
     admin: bool = False
     """With --make-key: the key may also be used for POST /v1/reload."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names of this server in the header Host of requests, besides localhost; * for all. Without keys, a server on
+    127.0.0.1 answers to localhost alone, so that no page reaches it by a name of its own."""
     cors: tuple[str, ...] = ()
     """Origins whose pages may send requests, such as https://example.org; none if not given."""
     watch: float = 2.0
@@ -63,23 +68,20 @@ class Serve(Command):
         if self.threads < 1 or self.watch < 0 or self.drain < 0:
             raise UsageError("--threads must be at least 1, --watch and --drain at least 0")
         limits = self.limits.checked()
+        address = bound_address(self.host, self.port)  # an error before the models are loaded, not after
+        hosts = AllowedHosts.of(address, self.allowed_hosts, name=self.host, keys=self.keys is not None)
         for module in ("uvicorn", "fastapi"):
             need(module, extra="serve", purpose="servers")
         from labelwise.serve.app import Application, ServerConfig
         from labelwise.serve.logs import JsonLog
         from labelwise.serve.server import run
 
-        with socket.socket() as probe:  # an error before the models are loaded, not after
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((self.host, self.port))
-            except OSError as err:
-                raise UsageError(f"cannot listen on {self.host}:{self.port}: {err.strerror or err}") from err
         application = Application(
             ServerConfig(
                 folders=folders,
                 limits=limits,
                 keys=self.keys,
+                hosts=hosts,
                 cors=self.cors,
                 watch=self.watch,
                 threads=self.threads,
@@ -87,6 +89,17 @@ class Serve(Command):
             )
         )
         run(application, host=self.host, port=self.port, drain=self.drain)
+
+
+def bound_address(host: str, port: int) -> str:
+    """The address that a host stands for on this machine; an error if the server could not listen there."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as err:
+            raise UsageError(f"cannot listen on {host}:{port}: {err.strerror or err}") from err
+        return str(probe.getsockname()[0])
 
 
 def model_folders(models: tuple[str, ...]) -> dict[str, Path]:

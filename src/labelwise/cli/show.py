@@ -10,6 +10,9 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from labelwise.cli.console import SafeConsole
+from labelwise.errors import printable
+
 SECONDS_BETWEEN_LINES = 5.0
 
 
@@ -23,7 +26,7 @@ class Show:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
-        self.console = Console(stderr=True, soft_wrap=True, highlight=False)
+        self.console: Console = SafeConsole(stderr=True)
         self._bars: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
         self._started: dict[str, float] = {}
@@ -33,9 +36,9 @@ class Show:
         if not self.quiet and self.console.is_terminal:
             self._bars = Progress(
                 SpinnerColumn(),
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
-                TextColumn("{task.fields[amount]}"),
+                TextColumn("{task.fields[amount]}", markup=False),
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
                 console=self.console,
@@ -86,7 +89,8 @@ class Show:
             self.remark(f"step {values['step']:,}: loss {values['loss']:.4g}, learning rate {values['rate']:.2g}")
 
     def _progress(self, values: Mapping[str, Any]) -> None:
-        task, done, total, finished = values["task"], values["done"], values["total"], values["finished"]
+        done, total, finished = values["done"], values["total"], values["finished"]
+        task = printable(values["task"])
         amount = f"{done:,}" + (f" of {total:,}" if total else "") + f" {values['unit']}"
         now = time.monotonic()
         started = self._started.setdefault(task, now)

@@ -12,6 +12,7 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
+from labelwise.cli.console import SafeConsole
 from labelwise.cli.settings import check_options, option
 from labelwise.cli.show import Show
 from labelwise.cli.train_members import SETTINGS, asked_for, ensemble_of, plan
@@ -203,7 +204,7 @@ class Train(Command):
     def _say(self, line: str, show: Show) -> None:
         """Print a remark; with --dry-run it is the result, on standard output."""
         if self.dry_run and first_process():
-            Console(soft_wrap=True, highlight=False).print(line, markup=False)
+            SafeConsole().print(line)
         else:
             show.remark(line)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from labelwise.cli.runs import megabytes
@@ -82,7 +83,7 @@ def _members(model: Model) -> Table:
 
     for number, member in enumerate(model.report_.members or (), start=1):
         weight = "dropped" if member.weight is None else f"{member.weight:.3f}"
-        table.add_row(f"{number}  {member.name}", *cells(member.scores), weight)
+        table.add_row(escape(f"{number}  {member.name}"), *cells(member.scores), weight)
     table.add_section()
     table.add_row("together", *cells(model.report_.held_out_scores), "")
     return table
@@ -109,13 +110,13 @@ def _finish(
 def _summary(model: Model, path: Path, seconds: float) -> Table:
     """What was trained, in a few lines."""
     report = model.report_
-    table = Table(title=f"{path.name}, trained on {report.data}", title_style="bold", show_header=False)
+    table = Table(title=escape(f"{path.name}, trained on {report.data}"), title_style="bold", show_header=False)
     table.add_column(no_wrap=True)
     table.add_column()
     table.add_row("documents", f"{report.documents:,}")
     for name, fact in model.facts():
         if not name.startswith("member "):  # these have a table of their own
-            table.add_row(name, fact)
+            table.add_row(name, escape(fact))
     table.add_row("time", f"{report.seconds:.1f} s, {report.cpu_seconds:.1f} CPU s; {seconds:.1f} s in all")
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     table.add_row("size on disk", megabytes(size))

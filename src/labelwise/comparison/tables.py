@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import isnan
 
+from rich.markup import escape
 from rich.table import Table
 
 from labelwise.comparison.measure import Costs
@@ -32,7 +33,7 @@ def systems_table(comparison: SystemComparison) -> Table:
     caption = [f"{about}percent, {_spread(comparison)}; times and memory of a process of its own"]
     if comparison.generated:
         caption.append(GENERATED)
-    table = Table(title=comparison.data, caption="\n".join(caption))
+    table = Table(title=escape(comparison.data), caption="\n".join(caption))
     table.add_column("system", overflow="fold")
     table.add_column("")
     columns = [*(f"@{k}" for k in comparison.ks), *_costs(comparison)]
@@ -42,12 +43,12 @@ def systems_table(comparison: SystemComparison) -> Table:
     for result in comparison.results:
         table.add_section()
         if result.error is not None:
-            table.add_row(result.name, f"[red]failed[/]: {_escaped(result.error)}")
+            table.add_row(escape(result.name), f"[red]failed[/]: {escape(result.error)}")
             continue
         costs = [_plain(COSTS[name](result.costs)) for name in _costs(comparison)]
         for number, metric in enumerate(shown):
             cells = [_figure(result, f"{metric}@{k}") for k in comparison.ks]
-            table.add_row(result.name if number == 0 else "", metric, *cells, *(costs if number == 0 else ()))
+            table.add_row(escape(result.name) if number == 0 else "", metric, *cells, *(costs if number == 0 else ()))
     return table
 
 
@@ -56,7 +57,7 @@ def differences_table(comparison: SystemComparison) -> Table | None:
     tested = [result for result in comparison.results if result.against_first is not None]
     if not tested:
         return None
-    title = f"minus {comparison.results[0].name}"
+    title = escape(f"minus {comparison.results[0].name}")
     table = Table(title=title, caption=f"percent points, 95 % interval, p of the paired test; bold: p < {SIGNIFICANT}")
     table.add_column("system", overflow="fold")
     table.add_column("")
@@ -70,7 +71,7 @@ def differences_table(comparison: SystemComparison) -> Table | None:
                 cells = [
                     "" if d is None else f"[bold]{_test(d)}[/]" if d.p_value < SIGNIFICANT else _test(d) for d in found
                 ]
-                table.add_row(result.name if number == 0 else "", metric, *cells)
+                table.add_row(escape(result.name) if number == 0 else "", metric, *cells)
     return table
 
 
@@ -162,7 +163,3 @@ def _plain(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3g}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", "\\[")

@@ -169,8 +169,10 @@ def _percentiles(words: Ints) -> dict[str, int]:
 def statistics_table(stats: Statistics, *, title: str | None = None) -> "Table":
     """The statistics as a table for the terminal."""
     from rich import box
+    from rich.markup import escape
     from rich.table import Table
 
+    title = None if title is None else escape(title)
     table = Table(title=title, box=box.SIMPLE_HEAD, show_header=False, pad_edge=False, title_justify="left")
     table.add_column("what")
     table.add_column("number", justify="right", style="bold")

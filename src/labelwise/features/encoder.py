@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from labelwise import __version__, storage
 from labelwise.config import EncoderConfig, PoolingMethod, Precision
+from labelwise.engine.forks import ForkMark
 from labelwise.errors import StorageError, UsageError, need
 from labelwise.events import Task
 from labelwise.features.encoder_checks import (
@@ -53,6 +54,8 @@ TOKENS_TO_TRY = 1024
 """Tokens of the text that is embedded when an encoder is loaded, at most."""
 VALUES_BESIDE_WEIGHTS = 1 << 24
 """Numbers that a model may hold beside its weights: positions, masks, frequencies."""
+# In a child, torch would wait for ever for the threads that the parent had; with one thread it needs no others.
+_fork_mark = ForkMark(lambda: torch.set_num_threads(1))
 
 
 class Encoder:
@@ -77,6 +80,7 @@ class Encoder:
     """The name under which the pretrained encoder was first read, which a saved folder keeps."""
 
     def __init__(self, config: EncoderConfig, model: Any, tokenizer: Any, pooling: PoolingMethod) -> None:
+        _fork_mark.use()
         self.config, self.model, self.tokenizer, self.pooling = config, model, tokenizer, pooling
         self.hidden_size: int = model.config.hidden_size
         self.n_embeddings: int = model.get_input_embeddings().num_embeddings
@@ -277,6 +281,8 @@ class Encoder:
         if device is not None:
             self.to(device)
         on = self.device
+        if on.type == "cuda" and _fork_mark.inherited:
+            raise UsageError("a GPU cannot be used after a fork; load the model after the fork, or start with spawn")
         store = texts if isinstance(texts, TokenStore) else self.tokenize(texts, on_event=on_event)
         batch_tokens = batch_tokens or (BATCH_TOKENS_CPU if on.type == "cpu" else BATCH_TOKENS_GPU)
         self._check_tokens(store)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from math import isnan
 
+from rich.markup import escape
 from rich.table import Table
 
 from labelwise.metrics.buckets import describe_bucket
@@ -28,7 +29,7 @@ def evaluation_table(evaluation: Evaluation, title: str | None = None) -> Table:
     for name, bucket in evaluation.buckets.items():
         size = f"{bucket.n_labels:,} labels in {bucket.n_docs:,} documents"
         caption.append(f"{name}: {describe_bucket(name, fewest)}; {size}")
-    table = Table(title=title, caption="\n".join(caption))
+    table = Table(title=None if title is None else escape(title), caption=escape("\n".join(caption)))
     table.add_column("metric", no_wrap=True)
     for suffix in suffixes:
         table.add_column(suffix.replace(">=", "≥ "), justify="right", no_wrap=True)
@@ -65,9 +66,9 @@ def comparison_table(comparison: Comparison, title: str | None = None) -> Table:
     caption = (
         f"{comparison.n_docs:,} documents; percent; bold: p < {SIGNIFICANT}, from {comparison.resamples:,} resamples"
     )
-    table = Table(title=title, caption=caption)
+    table = Table(title=None if title is None else escape(title), caption=caption)
     table.add_column("metric")
-    for name in (first, second, "difference", "95 % interval", "p"):
+    for name in (escape(first), escape(second), "difference", "95 % interval", "p"):
         table.add_column(name, justify="right", no_wrap=True)
     for metric, found in comparison.differences.items():
         table.add_row(

@@ -16,11 +16,12 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from labelwise import __version__
-from labelwise.serve.keys import Keyring
+from labelwise.serve.hosts import AllowedHosts
+from labelwise.serve.keys import KeyFile
 from labelwise.serve.label_search import Match
 from labelwise.serve.limits import Limits
 from labelwise.serve.logs import JsonLog
-from labelwise.serve.middleware import AuthMiddleware
+from labelwise.serve.middleware import AuthMiddleware, with_headers
 from labelwise.serve.model_pool import ModelPool, ServedModel
 from labelwise.serve.page import add_page
 from labelwise.serve.prometheus import ServerMetrics
@@ -46,10 +47,13 @@ _ERRORS: dict[int | str, str] = {
     409: "The model cannot do this: its new version cannot be loaded, or it has no probabilities.",
     413: "The body is too large.",
     415: "The body is not application/json.",
+    421: "The server does not answer to the host of the request.",
     422: "The request has a wrong field or parameter.",
     501: "This server cannot explain suggestions.",
     503: "The server is too busy; see Retry-After.",
 }
+KEY_SECONDS = 0.5
+"""Seconds between two looks at the key file while no request comes; each request with a key looks at it too."""
 _Name = Annotated[str, Query(description="Which of several models; the first if not given.", max_length=200)]
 
 
@@ -61,7 +65,9 @@ class ServerConfig:
     """Model folders by the names of the models; the first one is the default."""
     limits: Limits = field(default_factory=Limits)
     keys: Path | None = None
-    """File of API keys; None: requests need no key."""
+    """File of API keys; None: requests need no key. It is read again when it changes; without it no key is accepted."""
+    hosts: AllowedHosts = field(default_factory=AllowedHosts)
+    """Names in the header Host that are accepted; all if not given."""
     cors: Sequence[str] = ()
     """Origins whose pages may send requests."""
     watch: float = 2.0
@@ -72,17 +78,22 @@ class ServerConfig:
 
 
 class Application:
-    """The ASGI application with its models. While `draining` is true, /ready answers with 503."""
+    """The ASGI application with its models.
+
+    While `draining` is true, /ready answers with 503, and answers say that the connection is closed after them.
+    """
 
     def __init__(self, config: ServerConfig) -> None:
         self.config, self.log, self.metrics = config, config.log, ServerMetrics()
         self.draining = False
         limits = config.limits.checked()
-        keys = Keyring.read(config.keys) if config.keys else None
+        self.keys = KeyFile(config.keys, config.log) if config.keys else None
         self.models = ModelPool(config.folders, limits, self.metrics, self.log, threads=config.threads)
         self.suggest_handler = SuggestHandler(self.models, limits)
         self.api = self._make_api()
-        self.middleware = AuthMiddleware(self.api, self.suggest_handler, self.metrics, self.log, keys)
+        self.middleware = AuthMiddleware(
+            self.api, self.suggest_handler, self.metrics, self.log, keys=self.keys, hosts=config.hosts
+        )
         self._asgi: Any = self.middleware
         if config.cors:
             self._asgi = CORSMiddleware(
@@ -94,6 +105,8 @@ class Application:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request, as ASGI asks for."""
+        if scope["type"] == "http":
+            send = with_headers(send, scope, lambda: self.draining)
         await self._asgi(scope, receive, send)
 
     def _make_api(self) -> FastAPI:
@@ -105,6 +118,7 @@ class Application:
             docs_url=None,  # FastAPI's pages load scripts from elsewhere
             redoc_url=None,
             redirect_slashes=False,
+            responses=_error_docs(421),
         )
         api.add_exception_handler(RequestValidationError, _validation_response)
         api.add_exception_handler(HTTPException, _framework_response)
@@ -118,6 +132,8 @@ class Application:
         tasks = [loop.create_task(self.log.keep_flushing())]
         if self.config.watch > 0:
             tasks.append(loop.create_task(self.models.watch(self.config.watch)))
+        if self.keys is not None:
+            tasks.append(loop.create_task(self._watch_keys(self.keys)))
         hang_up = getattr(signal, "SIGHUP", None)
         if hang_up is not None and threading.current_thread() is threading.main_thread():
             loop.add_signal_handler(hang_up, lambda: tasks.append(loop.create_task(self.reload())))
@@ -131,13 +147,16 @@ class Application:
         self.models.close()
         self.log.event("stopped")
 
+    async def _watch_keys(self, keys: KeyFile) -> None:
+        """Look at the key file, so that the log says at once when a key was withdrawn, until the task is cancelled."""
+        while True:
+            await asyncio.sleep(KEY_SECONDS)
+            keys.current()
+
     async def reload(self) -> None:
         """Read the keys and the models again."""
-        if self.config.keys:
-            try:
-                self.middleware.keys = Keyring.read(self.config.keys)
-            except (OSError, ValueError) as error:
-                self.log.event("keys_failed", reason=str(error))
+        if self.keys is not None:
+            self.keys.current()
         await self.models.reload_all()
 
 

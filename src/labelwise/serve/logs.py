@@ -8,6 +8,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from labelwise.errors import printable
+
 FLUSH_SECONDS = 0.5
 MAX_WAITING_LINES = 1000
 
@@ -27,7 +29,8 @@ class JsonLog:
     def event(self, what: str, **values: Any) -> None:
         """Log an event with its values."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._lines.append(json.dumps({"time": now, "event": what, **values}, ensure_ascii=False))
+        line = json.dumps({"time": now, "event": what, **values}, ensure_ascii=False)
+        self._lines.append(printable(line))  # a path may hold control characters that JSON leaves as they are
         if what != "request" or len(self._lines) >= MAX_WAITING_LINES:
             self.flush()
 

@@ -1,4 +1,4 @@
-"""The middleware that every request passes: API keys, suggestions without the framework, metrics, the log."""
+"""What every request passes: headers, API keys, suggestions without the framework, metrics, the log."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import asyncio
 import random
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
-from labelwise.serve.keys import Key, Keyring
+from labelwise.serve.hosts import AllowedHosts
+from labelwise.serve.keys import Key, KeyFile
 from labelwise.serve.logs import JsonLog
 from labelwise.serve.page import FILES
 from labelwise.serve.prometheus import ServerMetrics
-from labelwise.serve.request_error import RequestError
+from labelwise.serve.request_error import RequestError, overloaded
 from labelwise.serve.suggest import SuggestHandler
 
 SUGGEST = "/v1/suggest"
@@ -28,6 +30,15 @@ there are more of them, since a higher rate of refusals would leave no time for 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 JSON = (b"content-type", b"application/json")
+SECURITY_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+"""Headers of every answer that does not set them itself, as the page does: no guessing of types, no frames, nothing
+kept by caches, no address passed on."""
 
 
 class AuthMiddleware:
@@ -39,10 +50,13 @@ class AuthMiddleware:
         suggest_handler: SuggestHandler,
         metrics: ServerMetrics,
         log: JsonLog,
-        keys: Keyring | None = None,
+        *,
+        keys: KeyFile | None = None,
+        hosts: AllowedHosts | None = None,
     ) -> None:
         self._n_delayed = 0
-        self.app, self.suggest_handler, self.metrics, self.log, self.keys = app, suggest_handler, metrics, log, keys
+        self.app, self.suggest_handler, self.metrics, self.log = app, suggest_handler, metrics, log
+        self.keys, self.hosts = keys, hosts or AllowedHosts()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
@@ -56,6 +70,7 @@ class AuthMiddleware:
         path, method = scope["path"], scope["method"]
         log_fields: dict[str, Any] = {}
         try:
+            self.hosts.check(scope["headers"])
             key = self._check_key(method, path, scope["headers"])
             if key is not None:
                 log_fields["key"] = key.name
@@ -72,6 +87,10 @@ class AuthMiddleware:
             if error.code == "overloaded":
                 await self._delay()
             await reply(send, status, error.body(), error.headers)
+        except asyncio.CancelledError:  # the seconds of --drain are over; the task ends with this answer
+            status = 503
+            late = overloaded("the server stopped before there was an answer; ask another one.", "draining")
+            await reply(send, status, late.body(), late.headers)
         except Exception as error:
             status = 500
             # The message of an error may quote a text, its place in the code does not.
@@ -128,7 +147,7 @@ class AuthMiddleware:
                 given = value
             elif name == b"authorization" and value[:7].lower() == b"bearer ":
                 given = value[7:].strip()
-        found = self.keys.find(given) if given else None
+        found = self.keys.current().find(given) if given else None
         if found is None:
             problem = "this API key is not known" if given else "an API key is needed"
             raise RequestError(
@@ -149,3 +168,24 @@ async def reply(send: Any, status: int, body: bytes, headers: dict[str, str] | N
         lines += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": lines})
     await send({"type": "http.response.body", "body": body})
+
+
+def with_headers(send: Any, scope: Any, closing: Callable[[], bool]) -> Any:
+    """The `send` of a request whose answer gets the security headers, and `Connection: close` if `closing` says so.
+
+    An answer that other requests of the same connection wait for does not close it: see `more_requests` of the
+    protocol.
+    """
+
+    async def send_with_headers(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            given = list(message.get("headers", ()))
+            names = {name for name, _ in given}
+            given += [header for header in SECURITY_HEADERS if header[0] not in names]
+            more: Any = scope.get("state", {}).get("more_requests")
+            if closing() and b"connection" not in names and not (more is not None and more()):
+                given.append((b"connection", b"close"))
+            message = {**message, "headers": given}
+        await send(message)
+
+    return send_with_headers
