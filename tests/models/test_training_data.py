@@ -10,7 +10,7 @@ from labelwise import generate_shop
 from labelwise.config import HoldoutConfig
 from labelwise.data import split_validation
 from labelwise.data.split import split_rows
-from labelwise.errors import DataError
+from labelwise.errors import DataError, UsageError
 from labelwise.models.training_data import TrainingData
 
 
@@ -139,3 +139,18 @@ def test_parts_that_stages_read(shop):
     assert data.part("held-out labels") is data.holdout.Y
     with pytest.raises(KeyError):
         data.part("weather")
+
+
+def test_settings_that_change_nothing_are_told(shop):
+    train, few = shop["train"], shop["train"].take(range(100))
+    remark = lambda policy, **options: of(train, policy, **options).for_calibration_only(policy).remark(policy)  # noqa: E731
+    assert remark(HoldoutConfig(share=0)).startswith("hold_out is 0, so nothing is calibrated: predictions are scores")
+    assert remark(HoldoutConfig(share=0.1, calibrate=False)).startswith(
+        "hold_out is 0.1, but no documents are held out"
+    )
+    assert remark(HoldoutConfig(calibrate=False)) == ""
+    assert remark(HoldoutConfig(share=0.3), validation=few).endswith("; hold_out is 0.3, but no training documents are "
+                                                                     "held out beside them")  # fmt: skip
+    assert "hold_out" not in remark(HoldoutConfig(), validation=few)
+    with pytest.raises(UsageError, match="learn_validation is True, but there are no validation documents; give some"):
+        of(train, HoldoutConfig(learn_validation=True))

@@ -14,7 +14,7 @@ from labelwise.config.flat import signature
 from labelwise.config.presets import model_config
 from labelwise.data import Dataset
 from labelwise.data.label_names import label_list
-from labelwise.errors import StorageError, UsageError
+from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.models.calibrator import CALIBRATED_ON, Calibrator
 from labelwise.models.exemplars import Exemplars
 from labelwise.models.holdout import HoldoutEvaluation
@@ -195,6 +195,9 @@ class Model(ABC):
 
     def _readable(self, texts_or_X: Any) -> Any:
         """What is given to a fitted model, checked."""
+        if not hasattr(texts_or_X, "__iter__") and not hasattr(texts_or_X, "tocsr"):
+            kind = type(texts_or_X).__name__
+            raise DataError(f"the documents are of class {kind}; give a list of texts, or a matrix of features")
         return texts_or_X
 
     @abstractmethod
