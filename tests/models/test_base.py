@@ -117,7 +117,7 @@ def test_what_is_wrong_is_refused_at_once_by_name(make, complaint):
         (
             XTransformer,
             {"learn_labels": True, "dense_weight": 2.0},
-            "dense_weight is 2.0, but where the matcher learns",
+            "dense_weight is 2.0, but where the matcher",
         ),
         (
             XTransformer,
