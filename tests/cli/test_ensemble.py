@@ -128,7 +128,7 @@ def test_a_dry_run_tells_the_members(labelwise, shop, options, tmp_path):
     ],
 )
 def test_what_makes_no_ensemble(labelwise, tmp_path, options, complaint, monkeypatch):
-    import huggingface_hub
+    import huggingface_hub.constants
 
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.delenv("LABELWISE_ENCODERS", raising=False)

@@ -149,7 +149,7 @@ def test_what_it_tells_of_itself(model):
     assert list(report.recall) == [1, 5, 10, 20]
     assert 0 < report.recall[1] <= report.recall[5] <= report.recall[10] <= report.recall[20] <= 100
     best = max(report.trials, key=lambda trial: np.mean(trial.precisions))
-    assert report.chosen == {name: best[name] for name in ("dense_weight", "score_transform", "matcher_weight")}
+    assert {**vars(report.chosen), "precisions": best.precisions} == vars(best)
     scores = [report.validation.scores[f"P@{k}"] for k in (1, 3, 5)]
     assert scores == pytest.approx(best.precisions)
     facts = dict(model.facts())
@@ -329,7 +329,7 @@ def test_lists_of_label_names(settings):
         ({"hold_out": 1.0}, "hold_out is 1.0; it must be a number from 0 to below 1"),
         ({"dense_weight": -1.0}, "dense_weight is -1.0; it must be a number above 0 or None"),
         ({"matcher": {"epochs": 0.0}}, "matcher.epochs is 0.0; it must be a number above 0"),
-        ({"encoder": {"max_length": 2}}, "max_length is 2; it must be at least 4"),
+        ({"encoder": {"max_length": 2}}, "max_length is 2; it must be a whole number of at least 4"),
         ({"encoder": {"max_length": 4096}}, "reads at most 64 tokens"),
         ({"encoder": {"name": "./nowhere"}}, "there is no folder ./nowhere"),
         ({"matcher": {"device": "cuda:7"}}, "the device is cuda:7, but torch finds no GPU here"),
