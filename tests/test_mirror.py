@@ -39,6 +39,7 @@ OTHER_TESTS = {
     "match/test_architectures": "fine-tuning of every architecture",
     "models/test_model_folders": "folders of models that somebody has changed",
     "model_formats/test_old_models": "models that earlier versions saved",
+    "models/test_contract": "what every kind of model promises",
     "serve/test_browser": "the page in a browser",
     "serve/test_contract": "answers of all routes against the OpenAPI document",
     "serve/test_incremental": "the server with a model that grows",

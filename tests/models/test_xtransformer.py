@@ -149,7 +149,7 @@ def test_what_it_tells_of_itself(model):
     assert list(report.recall) == [1, 5, 10, 20]
     assert 0 < report.recall[1] <= report.recall[5] <= report.recall[10] <= report.recall[20] <= 100
     best = max(report.trials, key=lambda trial: np.mean(trial.precisions))
-    assert report.chosen == {name: best[name] for name in ("dense_weight", "score_transform", "matcher_weight")}
+    assert {**vars(report.chosen), "precisions": best.precisions} == vars(best)
     scores = [report.validation.scores[f"P@{k}"] for k in (1, 3, 5)]
     assert scores == pytest.approx(best.precisions)
     facts = dict(model.facts())

@@ -178,7 +178,7 @@ def test_the_better_share_of_the_networks_labels_is_chosen(data, network_knows):
     training, held_out = RankerData(seen, Y, CLUSTERS), HeldOutInputs(seen, Y)
     choice = choose_ranker(training, held_out, CONFIG, candidates, label_head=(weight, bias), threads=1)
     best = max(choice.trials, key=lambda trial: np.mean(trial.precisions))
-    assert (best["label_weight"] > 0.3) == network_knows
+    assert (best.label_weight > 0.3) == network_knows
     assert len(choice.trials) == 2 + len(SHARES) - 1, "one ranker is trained, and the share is chosen last"
     assert choice.evaluated.level.dense.shape[1] == N_LABELS + 1
     np.testing.assert_array_equal(choice.evaluated.top(seen, 3).toarray(), choice.final.top(seen, 3).toarray())

@@ -212,6 +212,9 @@ class Model(ABC):
 
     def _readable(self, texts_or_X: Any) -> Any:
         """What is given to a fitted model, checked."""
+        if not hasattr(texts_or_X, "__iter__") and not hasattr(texts_or_X, "tocsr"):
+            kind = type(texts_or_X).__name__
+            raise DataError(f"the documents are of class {kind}; give a list of texts, or a matrix of features")
         return texts_or_X
 
     @abstractmethod

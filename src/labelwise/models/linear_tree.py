@@ -206,7 +206,7 @@ class LinearTree(Model):
     def _read_folder(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
         path = Path(path)
         shelf, about = shelf or SharedParts.of_folder(path), saved_entries(path, cls.kind)
-        self = cls(storage.restore(LinearTreeConfig, about.get("config", dict[str, Any]), path))
+        self = cls(storage.restore(cls.config_class, about.get("config", dict[str, Any]), path))
         self.n_features_ = n_features = about.get("n_features", FeatureCount)
         self._load_common(path, about)
         self.tfidf_ = shelf.load(path / "tfidf", Tfidf.load) if shelf.has(path / "tfidf") else None

@@ -245,7 +245,7 @@ class XTransformer(Model):
     def _read_folder(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
         path = Path(path)
         shelf, about = shelf or SharedParts.of_folder(path), saved_entries(path, cls.kind)
-        config = storage.restore(XTransformerConfig, about.get("config", dict[str, Any]), path)
+        config = storage.restore(cls.config_class, about.get("config", dict[str, Any]), path)
         # Where it was trained says nothing of where it is used.
         self = cls(replace(config, matcher=replace(config.matcher, device=None)))
         self._load_common(path, about)

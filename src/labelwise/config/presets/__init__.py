@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from labelwise.config import LinearTreeConfig
-from labelwise.config.flat import with_settings
+from labelwise.config.flat import flat_names, with_settings
 from labelwise.config.models import MODEL_CONFIGS, SINGLE_CONFIGS, EnsembleConfig, SingleConfig
 from labelwise.config.settings import shown
 from labelwise.errors import UsageError
@@ -121,7 +121,7 @@ def model_config(kind: type[T], preset: Any, settings: Mapping[str, Any]) -> T:
     """
     model = _model_name(kind)
     settings = dict(settings)
-    if kind is EnsembleConfig and not isinstance(preset, EnsembleConfig | None):
+    if "members" in flat_names(kind) and not isinstance(preset, kind | None):
         settings, preset = {"members": preset, **settings}, None
     if settings.get("members") is not None:
         settings["members"] = _members(settings["members"])

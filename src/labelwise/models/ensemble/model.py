@@ -267,7 +267,7 @@ class Ensemble(Model):
 
     def _readable(self, texts_or_X: Any) -> Any:
         check_fitted(self, "members_")
-        return check_texts(texts_or_X) if self.config.texts_only else texts_or_X
+        return check_texts(texts_or_X) if self.config.texts_only else super()._readable(texts_or_X)
 
     def scores(self, reading: PredictionCache, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each document with combined scores."""
