@@ -84,7 +84,7 @@ def check_folder(folder: Path) -> None:
     allowed = [root]
     if root.parent.name == "snapshots" and root.parent.parent.name.startswith("models--"):
         allowed.append(root.parent.parent / "blobs")
-    waiting = [root]
+    waiting = [root] if root.is_dir() else []  # who reads config.json says that there is no folder
     while waiting:
         place = waiting.pop()
         try:
