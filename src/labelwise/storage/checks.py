@@ -83,7 +83,7 @@ def check_folder(folder: Path) -> None:
     root = Path(os.path.realpath(folder))
     caches = [place.parent.parent for place in (root, *root.parents) if place.parent.name == "snapshots"]
     allowed = [root, *(cache / "blobs" for cache in caches if cache.name.startswith("models--"))]
-    waiting = [root]
+    waiting = [root] if root.is_dir() else []  # who reads config.json says that there is no folder
     while waiting:
         place = waiting.pop()
         try:
