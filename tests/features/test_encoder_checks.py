@@ -92,12 +92,11 @@ def test_code_of_a_folder_is_refused_before_transformers_sees_it(folder, monkeyp
         ("config.json", {"num_attention_heads": 0}, "cannot be read as an encoder"),
         ("config.json", {"hidden_act": "no such function"}, "cannot be read as an encoder"),
         ("config.json", {"hidden_act": 3}, "cannot be read as an encoder"),
-        ("config.json", {"pad_token_id": -5}, "cannot be read as an encoder"),
         ("config.json", {"max_position_embeddings": 8}, "max_length is 16|cannot be read as an encoder"),
         ("tokenizer_config.json", {"vocab_file": "/etc/passwd"}, "names '/etc/passwd', a file outside of the folder"),
         ("tokenizer_config.json", {"fast_tokenizer_files": ["a.json"]}, "fast_tokenizer_files would have other code"),
         ("tokenizer_config.json", {"sp_model_kwargs": {"model_file": "/x"}}, "sp_model_kwargs would have other code"),
-        ("tokenizer_config.json", {"model_max_length": "many"}, "cannot be read as an encoder"),
+        ("tokenizer_config.json", {"model_max_length": "many"}, "model_max_length is no number"),
         ("encoder.json", {"files": {"../x": {"bytes": 0, "sha256": ""}}}, "files has the entry '../x'"),
         ("encoder.json", {"files": {"/etc/passwd": {"bytes": 0, "sha256": ""}}}, "files has the entry '/etc/passwd'"),
         ("encoder.json", {"files": []}, "there is .* where a table"),
@@ -146,7 +145,7 @@ def test_a_token_beyond_the_embeddings_is_refused(folder):
         load_encoder(folder)
     about["post_processor"]["special_tokens"]["[CLS]"]["ids"] = [5000]
     (folder / "tokenizer.json").write_text(json.dumps(about))
-    with pytest.raises(LabelwiseError, match="cannot be read as an encoder"):
+    with pytest.raises(StorageError, match=r"gives the token 5000, but the encoder .* knows 27"):
         load_encoder(folder)
 
 
@@ -303,9 +302,10 @@ def test_nothing_outside_of_the_folder_is_opened_and_nothing_started(saved):
     found = heard(
         "import sys\nfrom pathlib import Path\nfrom labelwise.features.encoder_folder import load_encoder\n"
         "assert load_encoder(Path(sys.argv[1])).embed(['a red shoe']).shape == (1, 32)",
+        first="import tempfile, torch, transformers; tempfile.gettempdir()",  # which writes a file, to see where it may
         arguments=[str(saved)],
     )
     assert found.outside(saved) == []
-    assert found.written == []
+    assert [path for path in found.written if str(path) != "/dev/null"] == []
     assert found.events == []
-    assert saved / "model.safetensors" in found.opened or saved / "config.json" in found.opened
+    assert saved / "config.json" in found.opened

@@ -62,7 +62,8 @@ def heard(code: str, *, first: str = "", arguments: Sequence[str] = ()) -> Heard
     output, _, found = done.stdout.rpartition("@heard ")
     events = json.loads(found)
     files = {Path(path).resolve(): writing for event, path, writing in reversed(events) if event == "open"}
-    written = [path for path in files if any(Path(one[1]).resolve() == path and one[2] for one in events)]
+    writing = {Path(path).resolve() for event, path, writes in events if event == "open" and writes}
+    written = [path for path in files if path in writing]
     return Heard(
         list(files)[::-1], written, [f"{one[0]} {one[1]}".strip() for one in events if one[0] != "open"], output
     )

@@ -130,7 +130,9 @@ class Encoder:
             settings = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
             model = _load_model(transformers.AutoModel, settings, folder, pooling, sizes)
-        if type(tokenizer.model_max_length) not in (int, float) or config.max_length > MOST_TOKENS:
+        if type(tokenizer.model_max_length) not in (int, float):
+            raise damaged(folder / "tokenizer_config.json", "its model_max_length is no number")
+        if config.max_length > MOST_TOKENS:
             raise UsageError(f"max_length is {config.max_length}, but {config.name} reads at most {MOST_TOKENS} tokens")
         places = getattr(settings, "max_position_embeddings", None) or 0  # XLNet, which has no limit, says -1
         longest = min(tokenizer.model_max_length, places) if places > 0 else tokenizer.model_max_length
