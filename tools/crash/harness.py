@@ -155,7 +155,7 @@ class Bench:
             place, kept = str(base / "unused"), ["--run-dir", str(base / "run"), "--overwrite"]
             run(["train", str(base / "shop"), place, *fast, "--seed", seed, *kept])
         (base / "old.jsonl").write_text('{"id": "0", "labels": []}\n')
-        new = [{"label": "cycling", "examples": ["a bell for the bicycle", "mirror"]}, {"label": "sport", "text": "mirror"}]
+        new = [{"label": "cycling", "examples": ["a bell", "mirror"]}, {"label": "sport", "text": "mirror"}]
         (base / "new.jsonl").write_text("".join(json.dumps(one) + "\n" for one in new))
         lines = (base / "shop" / "test.jsonl").read_text().splitlines(keepends=True)
         (base / "more.jsonl").write_text("".join(lines[:12]))
