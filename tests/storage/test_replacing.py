@@ -8,7 +8,7 @@ import pytest
 
 from labelwise import UsageError, storage
 from labelwise.errors import StorageError
-from labelwise.storage import replacing
+from labelwise.storage import leftovers, replacing
 from labelwise.storage.leftovers import beside, temporary_paths
 from labelwise.storage.replacing import atomic_file, atomic_folder, clean, exchange, present_place, read_whole
 
@@ -207,3 +207,14 @@ def test_each_file_is_synced_once(tmp_path, monkeypatch):
     with atomic_folder(tmp_path / "x") as outer, atomic_folder(outer / "y") as inner, atomic_file(inner / "z") as file:
         file.touch()
     assert sorted(synced) == sorted(["y", "z", "partial", tmp_path.name])
+
+
+def test_what_a_part_could_not_remove_is_not_in_the_whole(tmp_path, monkeypatch):
+    with atomic_folder(tmp_path / "x") as outer:
+        write(outer / "part", "old")
+        with monkeypatch.context() as patch:
+            patch.setattr(leftovers, "remove", lambda path: None)
+            write(outer / "part", "new")
+        assert len(temporary_paths(outer)) == 1
+    assert [path.name for path in (tmp_path / "x").iterdir()] == ["part"]
+    assert parts(tmp_path / "x" / "part") == {"new"}

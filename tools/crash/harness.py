@@ -155,7 +155,7 @@ class Bench:
             place, kept = str(base / "unused"), ["--run-dir", str(base / "run"), "--overwrite"]
             run(["train", str(base / "shop"), place, *fast, "--seed", seed, *kept])
         (base / "old.jsonl").write_text('{"id": "0", "labels": []}\n')
-        new = [{"label": "cycling", "examples": ["a bicycle bell", "bicycle"]}, {"label": "sport", "text": "mirror"}]
+        new = [{"label": "cycling", "examples": ["a bell", "mirror"]}, {"label": "sport", "text": "mirror"}]
         (base / "new.jsonl").write_text("".join(json.dumps(one) + "\n" for one in new))
         lines = (base / "shop" / "test.jsonl").read_text().splitlines(keepends=True)
         (base / "more.jsonl").write_text("".join(lines[:12]))
@@ -220,8 +220,9 @@ class Bench:
 
     def problems_after_repeat(self, name: str) -> Iterator[str]:
         """What is wrong once the command is repeated: the result must be that of an undisturbed command, and clean."""
+        was_complete = self.present(name) == self.new[name]
         ended = self.command(name)
-        if ended.code != 0:
+        if ended.code != 0 and not (was_complete and "exists already" in ended.err):
             yield f"repeated, the command fails: {ended.err[-500:]}"
             return
         found = self.present(name)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -88,6 +89,7 @@ def atomic_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path
         with temporary(path, folder=True) as aside:
             yield aside
             usual = aside.stat().st_mode & 0o666
+            _remove_temporary_paths(aside)
             durable = not is_in_temporary(path)  # the outer folder is written to the disk with all that is in it
             for file in aside.rglob("*"):
                 if file.is_file():
@@ -99,6 +101,16 @@ def atomic_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path
             _take_place(aside, path, overwrite)
             if durable:
                 fsync(path.parent)
+
+
+def _remove_temporary_paths(folder: Path) -> None:
+    """Remove what saves of parts could not remove, or fail: it must not become a part of the complete folder."""
+    for _, found in folders_with_temporary_paths(folder):
+        for one in found:
+            if one.path.is_dir() and not one.path.is_symlink():
+                shutil.rmtree(one.path)
+            else:
+                one.path.unlink()
 
 
 def _is_occupied(path: Path) -> bool:
