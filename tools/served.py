@@ -45,8 +45,9 @@ class ServerProcess:
             found = [line["port"] for line in self.log() if line["event"] == "listening"]
             self.port = found[0] if found else 0
             if self.process.poll() is not None or time.monotonic() > until:
+                told = self._log.read_text()
                 self.__exit__(None, None, None)
-                raise SystemExit(f"the server did not start: {self._log.read_text()}")
+                raise SystemExit(f"the server did not start: {told}")
             time.sleep(0.1)
         return self
 

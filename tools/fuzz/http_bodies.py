@@ -164,7 +164,9 @@ def send(port: int, content: bytes, random_: random.Random) -> tuple[str, bytes]
                 connection.sendall(content)
             if random_.randrange(20) == 0:
                 return "left", b""  # without waiting for the answer
-            connection.shutdown(socket.SHUT_WR) if random_.randrange(10) == 0 else None
+            if random_.randrange(10) == 0:
+                with contextlib.suppress(OSError):  # the server may have closed the connection already
+                    connection.shutdown(socket.SHUT_WR)
             with contextlib.suppress(ConnectionError):
                 while not complete(received, head_alone):
                     part = connection.recv(1 << 16)
@@ -173,6 +175,8 @@ def send(port: int, content: bytes, random_: random.Random) -> tuple[str, bytes]
                     received = (received + part).removeprefix(CONTINUE)
     except TimeoutError:
         return ("no answer", received) if whole or received else ("waits for the rest", b"")
+    except OSError as error:
+        return f"no connection: {error}", received
     return judge(received, head_alone), received
 
 
