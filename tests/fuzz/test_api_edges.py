@@ -19,7 +19,7 @@ def test_edge_cases_are_answered_or_refused():
             try:
                 call()
             except LabelwiseError as error:
-                assert len(str(error)) < 1000, name
+                failed += [f"{name}: the sentence is too long"] if len(str(error)) > 1000 else []
             except Exception as error:  # what the test looks for
                 failed.append(f"{name}: {type(error).__name__}: {error}")
     assert failed == []

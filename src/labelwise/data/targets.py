@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ def _from_names(rows: Any, known: Sequence[str]) -> tuple[Csr, list[str]]:
     return Y, list(columns)
 
 
-def _row(labels: Any, number: int) -> Iterable[Any]:
+def _row(labels: Any, number: int) -> Any:
     if labels is None:
         return []
     if isinstance(labels, str):
