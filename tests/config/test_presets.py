@@ -187,3 +187,33 @@ def test_unknown_names():
         load_preset("none.toml")
     with pytest.raises(UsageError, match="there is no setting 'costs'; did you mean 'cost'"):
         load_preset("default", costs=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model = []", r"model is \[\]; it must be one of"),
+        ("[model]", r"model is \{\}; it must be one of"),
+        (f"beam = {'9' * 5000}", "is not valid TOML"),
+        (f"beam = {'9' * 400}", "it must be a whole number"),
+        ("cost = 1e400", "cost is inf; it must be a number"),
+        (f"beam = {'[' * 5000}{']' * 5000}", "is nested too deeply"),
+        ("# " + "x" * (1 << 20), "is no file with settings"),
+    ],
+)
+def test_files_that_hold_no_settings(tmp_path, text, message):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        load_preset(path)
+
+
+def test_what_is_no_file_of_settings(tmp_path):
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / "endless.toml").symlink_to("/dev/zero")
+    (tmp_path / "round.toml").symlink_to("round.toml")
+    for name in ("folder", "endless"):
+        with pytest.raises(UsageError, match="is no file with settings"):
+            load_preset(tmp_path / f"{name}.toml")
+    with pytest.raises(UsageError, match="cannot be read"):
+        load_preset(tmp_path / "round.toml")

@@ -101,10 +101,15 @@ def test_saved_and_loaded(tmp_path_factory, tree):
 
 
 def test_a_damaged_tree_is_refused(tmp_path):
-    storage.save(tmp_path / "gap", kind="tree", arrays={"parents.0": np.zeros(2, int), "parents.2": np.zeros(2, int)})
-    storage.save(tmp_path / "wild", kind="tree", arrays={"parents.0": np.full(2, 7)})
-    for name in ("gap", "wild"):
-        with pytest.raises(StorageError, match="holds no valid tree"):
+    nodes = np.zeros(2, np.int32)
+    damaged = {
+        "gap": ({"parents.0": nodes, "parents.2": nodes}, r"the array 'parents\.1' is missing"),
+        "wide": ({"parents.0": nodes.astype(np.int64)}, r"is int64 of shape \(2,\), where int32 of any belongs"),
+        "wild": ({"parents.0": nodes + np.int32(7)}, "holds no valid tree"),
+    }
+    for name, (arrays, message) in damaged.items():
+        storage.save(tmp_path / name, kind="tree", arrays=arrays)
+        with pytest.raises(StorageError, match=message):
             Tree.load(tmp_path / name)
 
 

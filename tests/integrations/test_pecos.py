@@ -154,3 +154,39 @@ def test_the_command(labelwise, tmp_path):  # noqa: F811
     assert "exists already" in again.err
     assert labelwise("import-pecos", tmp_path / "nothing", tmp_path / "new").code == 1
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"pred_kwargs": [0]}, "bias or pred_kwargs"),
+        ({"pred_kwargs": "l3-hinge"}, "bias or pred_kwargs"),
+        ({"bias": "1"}, "bias or pred_kwargs"),
+        ({"bias": [1]}, "bias or pred_kwargs"),
+        ({"bias": float("nan")}, "bias or pred_kwargs"),
+        ({"bias": 1e300}, "bias or pred_kwargs"),
+        ({"bias": 10**400}, "bias or pred_kwargs"),
+        ({"pred_kwargs": {"only_topk": "many"}}, "only_topk is 'many'; it must be a number of nodes"),
+        ({"pred_kwargs": {"only_topk": [1]}}, "it must be a number of nodes"),
+        ({"pred_kwargs": {"only_topk": -1}}, "it must be a number of nodes"),
+        ({"pred_kwargs": {"only_topk": 10**12}}, "it must be a number of nodes"),
+        ({"pred_kwargs": {"post_processor": ["l3-hinge"]}}, "the post-processor is"),
+    ],
+)
+def test_parameters_of_a_wrong_type(tmp_path, entries, message):
+    write_model(tmp_path)
+    file = tmp_path / "ranker" / "1.model" / "param.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | entries))
+    with pytest.raises(StorageError, match=message):
+        load_xr_linear(tmp_path)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e30])
+def test_weights_that_scores_cannot_be_made_of(tmp_path, value):
+    write_model(tmp_path)
+    file = tmp_path / "ranker" / "1.model" / "W.npz"
+    W = sp.load_npz(file)
+    W.data[0] = value
+    sp.save_npz(file, W)
+    with pytest.raises((StorageError, DataError), match=r"not finite|weights above"):
+        load_xr_linear(tmp_path)

@@ -76,7 +76,7 @@ def test_entries_of_other_versions():
 
 @pytest.mark.parametrize("entries", [[], {"validation": {"kind": "split"}}, {"recall": {"one": 1.0}}, {"added": [1]}])
 def test_a_damaged_report_is_refused(entries):
-    with pytest.raises(StorageError, match=r"my-model has a damaged training report .* copy or make it again"):
+    with pytest.raises(StorageError, match=r"my-model has a damaged training report.* copy or make it again"):
         TrainingReport.from_dict(entries, "my-model")
 
 

@@ -168,3 +168,34 @@ def test_unknown_labels_come_last(tmp_path: Path):
     assert read.n_known == 2
     with pytest.raises(DataError, match="not distinct"):
         read_predictions(tmp_path / "p.jsonl", labels=["a", "a"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 100_000, "cannot read this record"),
+        ('{"id": "a", "labels": [["\\ud800", 1]]}', "cannot be written as UTF-8"),
+        ('{"id": "a\\udfff", "labels": []}', "cannot be written as UTF-8"),
+        ('{"id": "a", "labels": [["x", ' + "9" * 5000 + "]]}", "cannot read this record"),
+        ('{"id": "a", "labels": [["x", 1e999]]}', "scores are finite"),
+    ],
+)
+def test_records_that_no_system_writes(tmp_path, text, message):
+    path = tmp_path / "p.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_predictions(path)
+
+
+def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("labelwise.predictions.reading.MOST_LETTERS", 1000)
+    for name in ("p.jsonl", "p.csv"):
+        (tmp_path / name).write_text("id,rank,label,score\n" * (name == "p.csv") + " " * 1001)
+        with pytest.raises(DataError, match="the line has more than 1,000 characters"):
+            read_predictions(tmp_path / name)
+
+
+def test_a_matrix_of_too_many_columns_needs_labels(tmp_path):
+    sp.save_npz(tmp_path / "p.npz", sp.csr_array(([0.5], ([0], [3])), shape=(1, 2**31 - 1)))
+    with pytest.raises(DataError, match="columns; pass the labels"):
+        read_predictions(tmp_path / "p.npz")

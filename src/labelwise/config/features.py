@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from labelwise.config.settings import Count, Form, Positive, Range, Settings
+from labelwise.config.settings import Count, Form, Range, Settings
 
 Analyzer: TypeAlias = Literal["word", "char", "char_wb"]
 """What an n-gram is made of: words, characters, or characters inside word boundaries."""
@@ -15,6 +15,9 @@ PoolingMethod: TypeAlias = Literal["cls", "mean", "pooler"]
 model's own pooler."""
 Pooling: TypeAlias = Literal["auto", PoolingMethod]
 """The pooling that is asked for; auto is the one that the encoder's folder names."""
+
+Order: TypeAlias = Annotated[int, Range(at_least=1, at_most=100)]
+"""Number of words or characters of an n-gram."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +28,7 @@ class TfidfConfig(Settings):
 
     analyzer: Analyzer = "word"
     """What an n-gram is made of: words, characters, or characters inside word boundaries."""
-    ngram_range: tuple[Count, Count] = (1, 1)
+    ngram_range: tuple[Order, Order] = (1, 1)
     """Shortest and longest n-gram."""
     min_token_length: Count = 1
     """Words shorter than this many characters are skipped (scikit-learn's default is 2)."""
@@ -48,11 +51,11 @@ class TfidfConfig(Settings):
     opening: Annotated[int, Range(at_least=0)] = 0
     """Number of first words of a text that count again, as terms of their own: long texts say early what they are
     about."""
-    opening_ngrams: Count = 2
+    opening_ngrams: Order = 2
     """Longest n-gram in the opening; the shortest is a word."""
     opening_min_df: Count = 4
     """Drop terms of the opening in fewer documents than this, where `min_df` does not ask for more."""
-    opening_weight: Positive = 0.7
+    opening_weight: Annotated[float, Range(above=0, at_most=1e6)] = 0.7
     """Length of the opening's terms where all others have length one, before the document is scaled."""
 
     def problems(self) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from labelwise.config.features import EncoderConfig, TfidfConfig
 from labelwise.config.holdout import HoldoutConfig
@@ -13,7 +13,7 @@ from labelwise.config.index import IndexConfig, LabelEmbedding
 from labelwise.config.matcher import MatcherConfig
 from labelwise.config.ranker import RankerConfig
 from labelwise.config.score_transform import DEFAULT_TRANSFORM, TRANSFORMS, ScoreTransform
-from labelwise.config.settings import Count, NonNegative, Positive, Seed, Settings, Share, Threads
+from labelwise.config.settings import Count, NonNegative, Positive, Range, Seed, Settings, Share, Threads
 
 Rule: TypeAlias = Literal["average", "rank_average", "sigmoid_average", "softmax_average", "round_robin"]
 """Ways to combine the lists of several models into one: see `labelwise.models.ensemble.rules`."""
@@ -233,7 +233,7 @@ class EnsembleConfig(Settings):
     """Fine-tune one encoder for all models that differ in their label trees and rankers alone, instead of one each."""
     prune: NonNegative | None = None
     """Drop models that bring less than so many points of the mean of P@1, P@3 and P@5 on held-out documents."""
-    candidates_per_model: Count = 20
+    candidates_per_model: Annotated[int, Range(at_least=1, at_most=(1 << 31) - 1)] = 20
     """Best labels of each model that are combined; more where more are asked for."""
     holdout: HoldoutConfig = field(default_factory=HoldoutConfig)
     """Which documents choose, weigh and calibrate, in all models."""

@@ -189,6 +189,12 @@ def _plain_members(kind: Any, value: Any, sentence: _Sentence, path: str) -> Any
 _UNFIT = object()
 
 
+def fitting(kind: Any, value: Any) -> tuple[Any, bool]:
+    """A value in the plain type of a field, and whether it is of that type at all."""
+    found = _fitting(kind, value)
+    return found, found is not _UNFIT
+
+
 def _fitting(kind: Any, value: Any) -> Any:
     """The value in the type of a field, `_UNFIT` if it is not of that type."""
     origin, parts = get_origin(kind), get_args(kind)
@@ -258,7 +264,8 @@ def shown(value: Any) -> str:
 def _hint(kind: Any, value: Any) -> str:
     """A guess at what was meant, where a choice is misspelt."""
     words = [choice for choice in _choices(kind) if isinstance(choice, str)]
-    close = difflib.get_close_matches(value, words, 1) if isinstance(value, str) else []
+    short = isinstance(value, str) and len(value) <= LONGEST_SHOWN  # the search is quadratic
+    close = difflib.get_close_matches(value, words, 1) if short else []
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 

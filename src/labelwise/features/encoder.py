@@ -15,14 +15,13 @@ import numpy.typing as npt
 
 from labelwise import __version__, storage
 from labelwise.config import EncoderConfig, PoolingMethod, Precision
-from labelwise.errors import UsageError, need
+from labelwise.errors import StorageError, UsageError, need
 from labelwise.events import Task
 from labelwise.features.encoder_checks import (
     WeightSizes,
     check_config,
     check_tokenizer,
     check_weights,
-    damaged,
     library_refusals,
 )
 from labelwise.features.encoder_folder import (
@@ -37,6 +36,7 @@ from labelwise.features.encoder_folder import (
 from labelwise.features.pooling import pool
 from labelwise.features.pretrained import quiet
 from labelwise.features.token_store import TokenStore, batches
+from labelwise.storage.checks import damaged
 from labelwise.types import OnEvent
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ else:
 BATCH_TOKENS_CPU, BATCH_TOKENS_GPU = 2048, 1 << 17
 # Documents are moved to the device in pieces of about this number of tokens, which bounds the memory of the device.
 TOKENS_PER_PIECE = 1 << 26
+MOST_TOKENS = 1 << 17
+"""Tokens of a text, at most."""
+TOKENS_TO_TRY = 1024
+"""Tokens of the text that is embedded when an encoder is loaded, at most."""
 VALUES_BESIDE_WEIGHTS = 1 << 24
 """Numbers that a model may hold beside its weights: positions, masks, frequencies."""
 
@@ -75,6 +79,7 @@ class Encoder:
     def __init__(self, config: EncoderConfig, model: Any, tokenizer: Any, pooling: PoolingMethod) -> None:
         self.config, self.model, self.tokenizer, self.pooling = config, model, tokenizer, pooling
         self.hidden_size: int = model.config.hidden_size
+        self.n_embeddings: int = model.get_input_embeddings().num_embeddings
         self.pad_id: int = _first(tokenizer.pad_token_id, model.config.pad_token_id, 0)
         self.pads_left: bool = tokenizer.padding_side == "left"
         # The tokenizer's output shows where the classification token is and which tokens have a type.
@@ -121,6 +126,10 @@ class Encoder:
             settings = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
             model = _load_model(transformers.AutoModel, settings, folder, pooling, sizes)
+        if type(tokenizer.model_max_length) not in (int, float):
+            raise damaged(folder / "tokenizer_config.json", "its model_max_length is no number")
+        if config.max_length > MOST_TOKENS:
+            raise UsageError(f"max_length is {config.max_length}, but {config.name} reads at most {MOST_TOKENS} tokens")
         places = getattr(settings, "max_position_embeddings", None) or 0  # XLNet, which has no limit, says -1
         longest = min(tokenizer.model_max_length, places) if places > 0 else tokenizer.model_max_length
         if config.max_length > longest:
@@ -137,7 +146,7 @@ class Encoder:
         """Embed a short text and one of the most tokens: a folder whose parts do not fit is refused before any work."""
         if not isinstance(self.hidden_size, int) or not isinstance(self.pad_id, int):
             raise damaged(folder / "config.json", "hidden_size and pad_token_id must be whole numbers")
-        E = self.embed(["a b", "word " * self.config.max_length], precision="fp32")
+        E = self.embed(["a b", "word " * min(self.config.max_length, TOKENS_TO_TRY)], precision="fp32")
         if not np.isfinite(E).all():
             raise damaged(folder, "the embeddings that its weights give are not finite")
 
@@ -177,7 +186,17 @@ class Encoder:
         self, texts: Sequence[str], *, threads: int | None = None, on_event: OnEvent | None = None
     ) -> TokenStore:
         """The tokens of texts, at most `config.max_length` of each text."""
-        return TokenStore.build(texts, self.tokenizer, self.config.max_length, threads=threads, on_event=on_event)
+        tokens = TokenStore.build(texts, self.tokenizer, self.config.max_length, threads=threads, on_event=on_event)
+        self._check_tokens(tokens)
+        return tokens
+
+    def _check_tokens(self, store: TokenStore) -> None:
+        """Refuse tokens for which there are no weights, which transformers would look up all the same."""
+        if len(store.tokens) and int(store.tokens.max()) >= self.n_embeddings:
+            raise StorageError(
+                f"the tokenizer gives the token {store.tokens.max()}, but the encoder {self.config.name} knows "
+                f"{self.n_embeddings:,}; give an encoder with its own tokenizer"
+            )
 
     def batch(
         self, tokens: torch.Tensor, starts: torch.Tensor, lengths: torch.Tensor, width: int
@@ -261,6 +280,7 @@ class Encoder:
         on = self.device
         store = texts if isinstance(texts, TokenStore) else self.tokenize(texts, on_event=on_event)
         batch_tokens = batch_tokens or (BATCH_TOKENS_CPU if on.type == "cpu" else BATCH_TOKENS_GPU)
+        self._check_tokens(store)
         lengths = store.lengths
         order = np.argsort(-lengths, kind="stable")  # the longest first: too little memory shows at once
         E = np.empty((len(store), self.hidden_size), np.float32)
@@ -282,7 +302,11 @@ class Encoder:
                         inputs = self.batch(tokens, starts[begin:end], sizes[begin:end], width)
                         if even:  # no padding, hence no mask, which saves its share of the attention
                             del inputs["attention_mask"]
-                        vectors[begin:end] = self.forward(inputs, pooling=pooling)
+                        try:
+                            vectors[begin:end] = self.forward(inputs, pooling=pooling)
+                        except IndexError as err:
+                            reason = f"{self.config.name} has no weights for texts of {width} tokens"
+                            raise UsageError(f"{reason}; lower max_length") from err
                         task.advance(end - begin)
                     E[rows] = vectors.cpu().numpy()
         finally:

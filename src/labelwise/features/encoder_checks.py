@@ -7,11 +7,8 @@ Sizes that config.json names are compared with what the files can hold. `onnx_ch
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import re
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,9 +20,8 @@ import numpy.typing as npt
 
 from labelwise.config.settings import shown
 from labelwise.errors import LabelwiseError, StorageError, UsageError
+from labelwise.storage.checks import MOST_JSON_BYTES, check_file, damaged, file_bytes, parse_json
 
-MOST_JSON_BYTES, MOST_JSON_DEPTH = 1 << 28, 64
-"""Limits of a JSON file: the largest tokenizers have about 40 MB and a dozen levels."""
 MOST_HEADER_BYTES = 100_000_000
 """Largest header of a safetensors file, as its specification says."""
 VALUES_PER_BLOCK = 1 << 20
@@ -58,39 +54,7 @@ _BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "I16": 16, "U1
 _BITS |= {"I32": 32, "U32": 32, "F32": 32, "I64": 64, "U64": 64, "F64": 64}
 
 
-def damaged(where: Path | str, what: str) -> StorageError:
-    """The error that a folder holds something that no encoder has."""
-    return StorageError(f"{where}: {what}; copy or make it again")
-
-
 # ---------------------------------------------------------------------- files and JSON
-
-
-def check_entries(folder: Path) -> None:
-    """Refuse links that leave the folder, and pipes, sockets and devices in it.
-
-    In the cache of the Hugging Face hub every file is a link to a file in a folder `blobs`; these links are allowed.
-    """
-    root = Path(os.path.realpath(folder))
-    snapshots = [place.parent for place in (root, *root.parents) if place.parent.name == "snapshots"]
-    allowed = [root, *(place.parent / "blobs" for place in snapshots)]
-    waiting = [root]
-    while waiting:
-        try:
-            entries = list(os.scandir(waiting.pop()))
-        except OSError as err:
-            raise StorageError(f"{folder} cannot be read ({err.strerror}); give the folder of an encoder") from err
-        for entry in entries:
-            if entry.is_symlink():
-                target = Path(os.path.realpath(entry.path))
-                if not any(target.is_relative_to(place) for place in allowed):
-                    raise StorageError(f"{entry.path} is a link that leaves the folder; copy the file to its place")
-                if not target.is_file():
-                    raise damaged(entry.path, "it is a link to something that is no file")
-            elif entry.is_dir():
-                waiting.append(Path(entry.path))
-            elif not entry.is_file():
-                raise damaged(entry.path, "it is no regular file")
 
 
 def plain_name(name: Any) -> TypeGuard[str]:
@@ -112,39 +76,7 @@ def as_table(value: Any, where: Path | str) -> dict[str, Any]:
 
 def read_document(file: Path) -> Any:
     """What a JSON file holds: at most so large and so deep as such files are."""
-    try:
-        if not stat.S_ISREG(file.stat().st_mode):
-            raise damaged(file, "it is no regular file")
-        with file.open("rb") as handle:
-            content = handle.read(MOST_JSON_BYTES + 1)
-    except StorageError:
-        raise
-    except OSError as err:
-        raise StorageError(f"{file} cannot be read ({err.strerror}); copy or make it again") from err
-    if len(content) > MOST_JSON_BYTES:
-        raise damaged(file, f"it has more than {MOST_JSON_BYTES:,} bytes")
-    return _parsed(content, file)
-
-
-def _parsed(content: bytes, where: Path | str) -> Any:
-    try:
-        value = json.loads(content.decode("utf-8"))
-    except RecursionError as err:
-        raise damaged(where, "its JSON is nested too deeply") from err
-    except ValueError as err:
-        raise StorageError(f"{where} cannot be read ({err}); copy or make it again") from err
-    level = [value]
-    for _ in range(MOST_JSON_DEPTH):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
-        if not level:
-            return value
-    raise damaged(where, f"its JSON is nested more than {MOST_JSON_DEPTH} levels deep")
+    return parse_json(file_bytes(file, MOST_JSON_BYTES), file)
 
 
 def _entries(value: Any, path: str = "") -> Iterator[tuple[str, str, Any]]:
@@ -201,6 +133,7 @@ def check_weights(folder: Path) -> WeightSizes:
 def _check_weight_file(file: Path) -> list[list[int]]:
     """The shapes of the tensors of a file, which must be whole and finite."""
     wrong = damaged(file, "it is not a valid safetensors file")
+    check_file(file)
     try:
         size = file.stat().st_size
         content = np.memmap(file, np.uint8, "r") if size >= 8 else np.empty(0, np.uint8)
@@ -209,7 +142,7 @@ def _check_weight_file(file: Path) -> list[list[int]]:
     length = int(content[:8].view("<u8")[0]) if size >= 8 else size
     if length > min(size - 8, MOST_HEADER_BYTES):
         raise wrong
-    header = as_table(_parsed(bytes(content[8 : 8 + length]), f"{file}: its header"), f"{file}: its header")
+    header = as_table(parse_json(bytes(content[8 : 8 + length]), f"{file}: its header"), f"{file}: its header")
     tensors, ends = [], 0
     entries = [as_table(entry, f"{file}: {name}") for name, entry in header.items() if name != "__metadata__"]
     for entry in entries:

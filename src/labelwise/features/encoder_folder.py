@@ -16,9 +16,10 @@ from labelwise import __version__, storage
 from labelwise.config import EncoderConfig, PoolingMethod
 from labelwise.config.settings import shown
 from labelwise.errors import StorageError, UsageError
-from labelwise.features.encoder_checks import as_table, check_entries, damaged, plain_name, read_document, read_table
+from labelwise.features.encoder_checks import as_table, plain_name, read_document, read_table
 from labelwise.features.pretrained import find_encoder
 from labelwise.features.token_store import TokenStore
+from labelwise.storage.checks import check_folder, damaged
 from labelwise.types import OnEvent
 
 DESCRIPTION = "encoder.json"
@@ -64,6 +65,8 @@ class TextEncoder(Protocol):
 
 def load_encoder(folder: Path) -> TextEncoder:
     """Load the encoder of a folder; torch is imported only for a transformers model."""
+    if folder.is_dir():
+        check_folder(folder)
     if is_exported(folder):
         from labelwise.features.onnx_encoder import OnnxEncoder
 
@@ -91,12 +94,12 @@ def located(config: EncoderConfig | Path | str | None) -> tuple[EncoderConfig, P
             raise StorageError(f"{folder} is missing; give the folder of an encoder, or copy the model again")
         if not (folder / "config.json").is_file():
             raise UsageError(f"the folder {folder} holds no config.json; give a folder written by save_pretrained")
-        check_entries(folder)
+        check_folder(folder)
         return saved_config(folder).validated(), folder
     settings = EncoderConfig(name=config) if isinstance(config, str) else config or EncoderConfig()
     settings = settings.validated()
     folder = find_encoder(settings.name)
-    check_entries(folder)
+    check_folder(folder)
     return settings, folder
 
 
@@ -113,6 +116,8 @@ def saved_config(folder: Path) -> EncoderConfig:
             f"{folder} has format version {version}, but labelwise {__version__} reads versions up to "
             f"{storage.FORMAT_VERSION}: run pip install --upgrade labelwise"
         )
+    if "files" in description:
+        as_table(description["files"], f"{place}: files")
     config = storage.restore(EncoderConfig, as_table(description.get("config"), f"{place}: config"), place)
     return dataclasses.replace(config, name=str(folder))
 

@@ -6,21 +6,29 @@ import shutil
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from labelwise import storage
 from labelwise.config import EncoderConfig, PoolingMethod
+from labelwise.config.settings import Range
 from labelwise.engine.threads import available_cores, map_in_order
 from labelwise.errors import StorageError, UsageError, need
 from labelwise.events import Task
-from labelwise.features.encoder_folder import check_files, find_pooling, located, read_description
+from labelwise.features.encoder_checks import check_tokenizer_file, library_refusals
+from labelwise.features.encoder_folder import DESCRIPTION, check_files, find_pooling, located, read_description
+from labelwise.features.onnx_checks import check_onnx
 from labelwise.features.token_store import TokenStore, batches
+from labelwise.storage.checks import Entries, damaged
 from labelwise.types import OnEvent
 
 MODEL = "model.onnx"
+TOKENS_TO_TRY = 1024
+MOST_TOKENS = 1 << 17
+"""Tokens of a text, at most; the positions of an encoder are a table, which is shorter."""
+TokenId = Annotated[int, Range(at_least=0, at_most=(1 << 31) - 1)]
 OUTPUT = "pooled"
 TOKENIZER = "tokenizer.json"
 # Each piece is read by one core: that is faster than several cores on one piece, and its tokens fit the core's cache.
@@ -39,21 +47,38 @@ class OnnxEncoder:
     trainable: ClassVar[bool] = False
 
     def __init__(self, config: EncoderConfig, folder: Path, about: dict[str, Any]) -> None:
-        exported = about["onnx"]
+        exported = Entries(about["onnx"], folder / DESCRIPTION)
         self.config, self.folder, self.pooling = config, folder, about["config"]["pooling"]
-        self.int8: bool = exported["int8"]
-        try:
-            self.hidden_size: int = exported["hidden_size"]
-            self.pad_id: int = exported["pad_id"]
-            self.pads_left: bool = exported["left"]
-            types, side = exported["token_types"], exported["truncation_side"]
-        except KeyError as err:
-            raise StorageError(f"{folder} was exported by an older labelwise; export the model again") from err
-        self.token_types = None if types is None else {int(token): int(kind) for token, kind in types.items()}
+        if missing := {"pad_id", "left", "token_types", "truncation_side"} - set(exported.values):
+            known = ", ".join(sorted(missing))
+            raise StorageError(f"{folder} was exported by an older labelwise (no {known}); export the model again")
+        self.int8: bool = exported.get("int8", bool)
+        self.hidden_size: int = exported.get("hidden_size", Annotated[int, Range(at_least=1, at_most=1 << 20)])
+        self.pad_id: int = exported.get("pad_id", TokenId)
+        self.pads_left: bool = exported.get("left", bool)
+        self.token_types: dict[int, int] | None = exported.get("token_types", dict[int, TokenId] | None)
         """Types other than 0 by token, or None where the model has no types."""
+        side = exported.get("truncation_side", Literal["left", "right"])
+        check_onnx(folder / MODEL)
+        check_tokenizer_file(folder / TOKENIZER)
         self.tokenizer = Tokenizer(folder / TOKENIZER, side)
         self._checksums = {name: known["sha256"] for name, known in about["files"].items()}
         self._session = _open(folder / MODEL)
+        if self.config.max_length > MOST_TOKENS:
+            raise UsageError(f"max_length is {config.max_length}; exported encoders read at most {MOST_TOKENS} tokens")
+        self._try_out()
+
+    def _try_out(self) -> None:
+        """Embed a short text and one of the most tokens: a folder whose parts do not fit is refused before any work."""
+        names = {"input_ids", "attention_mask", *(() if self.token_types is None else ("token_type_ids",))}
+        place = self.folder / MODEL
+        if {one.name for one in self._session.get_inputs()} != names:
+            raise damaged(place, f"its inputs are not {', '.join(sorted(names))}")
+        if OUTPUT not in {one.name for one in self._session.get_outputs()}:
+            raise damaged(place, f"it has no output {OUTPUT}")
+        E = self.embed(["a b", "word " * min(self.config.max_length, TOKENS_TO_TRY)])
+        if not np.isfinite(E).all():
+            raise damaged(place, "the embeddings that it gives are not finite")
 
     @classmethod
     def load(cls, folder: Path, config: EncoderConfig | None = None) -> Self:
@@ -69,7 +94,10 @@ class OnnxEncoder:
         check_files(folder)
         if find_pooling(config, folder) != saved.pooling:
             raise UsageError(_other_pooling(folder, saved.pooling, config.pooling))
-        return cls(config, folder, read_description(folder))
+        about = read_description(folder)
+        if not {MODEL, TOKENIZER} <= set(about.get("files", {})):
+            raise damaged(folder / DESCRIPTION, f"files does not have {MODEL} and {TOKENIZER}")
+        return cls(config, folder, about)
 
     @property
     def form(self) -> str:
@@ -132,7 +160,17 @@ class OnnxEncoder:
             inputs["token_type_ids"] = types = np.zeros_like(ids)
             for token, kind in self.token_types.items():
                 types[ids == token] = kind
-        vectors: npt.NDArray[np.float32] = self._session.run([OUTPUT], inputs)[0]
+        try:
+            vectors = self._session.run([OUTPUT], inputs)[0]
+        except _runtime_errors() as err:
+            reason = str(err).partition("\n")[0][:300]
+            raise StorageError(f"{self.folder / MODEL} cannot be computed ({reason}); export the model again") from err
+        if (
+            not isinstance(vectors, np.ndarray)
+            or vectors.dtype != np.float32
+            or vectors.shape != (len(ids), self.hidden_size)
+        ):
+            raise damaged(self.folder / MODEL, f"its output is no vector of {self.hidden_size} numbers for each text")
         return vectors
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -144,10 +182,8 @@ class Tokenizer:
 
     def __init__(self, file: Path, truncation_side: str) -> None:
         tokenizers = need("tokenizers", extra="exported", purpose="exported models")
-        try:
+        with library_refusals(f"{file} cannot be read as a tokenizer", "export the model again", StorageError):
             self.backend_tokenizer = tokenizers.Tokenizer.from_file(str(file))
-        except Exception as err:  # the library raises this class itself
-            raise StorageError(f"{file} cannot be read as a tokenizer ({err}); export the model again") from err
         self.truncation_side = truncation_side
 
     def __len__(self) -> int:
@@ -159,13 +195,22 @@ def _open(file: Path) -> Any:
     runtime = need("onnxruntime", extra="exported", purpose="exported models")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
+    options.add_session_config_entry("session.load_model_format", "ONNX")
+    options.log_severity_level = 4
     try:
         return runtime.InferenceSession(
             str(file), options, providers=["CPUExecutionProvider"], disabled_optimizers=_SLOW
         )
-    except Exception as err:  # onnxruntime's errors have no common class
-        reason = str(err).partition("\n")[0]
+    except _runtime_errors() as err:
+        reason = str(err).partition("\n")[0][:300]
         raise StorageError(f"{file} cannot be read by onnxruntime ({reason}); export the model again") from err
+
+
+def _runtime_errors() -> tuple[type[Exception], ...]:
+    """The classes of onnxruntime's errors, which have no common one."""
+    state: Any = need("onnxruntime.capi.onnxruntime_pybind11_state", extra="exported", purpose="exported models")
+    own = [one for one in vars(state).values() if isinstance(one, type) and issubclass(one, Exception)]
+    return (*own, RuntimeError, ValueError, TypeError, IndexError)
 
 
 def _other_pooling(folder: Path, own: str, wanted: str) -> str:

@@ -21,6 +21,7 @@ from labelwise.features.blocks import OPENING, Analyzer, CountedBlock, SlabAlloc
 from labelwise.features.texts import check_list
 from labelwise.features.vocabulary import Vocabulary, VocabularyBuilder
 from labelwise.kernels.counts import arrange, weigh
+from labelwise.storage.checks import LARGEST_FACTOR
 from labelwise.types import Csr, OnEvent
 
 _NORMS = {None: 0, "l1": 1, "l2": 2}
@@ -249,9 +250,11 @@ class Tfidf:
         """Read what `save` wrote; the arrays are mapped into memory, not copied."""
         saved = storage.load(path, kind="tfidf")
         self = cls(storage.restore(TfidfConfig, saved.config, path))
-        arrays = saved.arrays
-        words = Vocabulary(arrays["letters"], arrays["offsets"], arrays["keys"], arrays["values"])
-        self._set_fitted(words, arrays["idf"])
+        words = Vocabulary.of_arrays(saved.checked)
+        idf = saved.checked.finite("idf", np.float32, (len(words) if self.config.use_idf else 0,), LARGEST_FACTOR)
+        if self.config.opening and len(words) and not np.diff(words.offsets).all():
+            raise saved.checked.wrong("offsets", "has a term without letters")
+        self._set_fitted(words, idf)
         return self
 
     @classmethod

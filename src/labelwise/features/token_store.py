@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise import storage
-from labelwise.errors import DataError, UsageError
+from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.events import Task
+from labelwise.features.encoder_checks import library_refusals
 from labelwise.types import Ints, OnEvent
 
 TEXTS_PER_BATCH = 4096
@@ -89,9 +90,13 @@ class TokenStore:
         with _threads(threads), Task(on_event, "tokens", total=len(texts)) as task:
             for start in range(0, len(texts), TEXTS_PER_BATCH):
                 batch = [_checked(text, start + at) for at, text in enumerate(texts[start : start + TEXTS_PER_BATCH])]
-                rows = _tokenise(batch, tokenizer, max_length)
+                with library_refusals("the tokenizer cannot read these texts", "use another encoder", StorageError):
+                    rows = _tokenise(batch, tokenizer, max_length)
                 sizes = list(map(len, rows))
-                parts.append(np.fromiter(chain.from_iterable(rows), dtype, sum(sizes)))
+                part = np.fromiter(chain.from_iterable(rows), np.uint32, sum(sizes))
+                if len(part) and int(part.max()) > np.iinfo(dtype).max:
+                    raise StorageError(f"the tokenizer gives the token {part.max()}, but has {len(tokenizer)}")
+                parts.append(part.astype(dtype, copy=False))
                 lengths += sizes
                 task.advance(len(batch))
         indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.array(lengths, np.int64))))

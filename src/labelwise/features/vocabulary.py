@@ -1,6 +1,6 @@
 """Terms and their numbers: found by hash, spelled by their bytes, saved as flat arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Self
 
@@ -8,9 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.kernels.terms import add_terms, eight_letters, find_terms, gather_letters
+from labelwise.kernels.validate import TABLE_CROWDED, TABLE_FULL, TABLE_VALUES, wrong_table
+from labelwise.storage.checks import Arrays
 from labelwise.types import Ints
 
 _SMALLEST_TABLE = 1024
+LONGEST_RUN = 4096
+"""The most filled slots in a row: of a million terms no more than a hundred are to be expected, and a search through
+very many would never seem to end."""
+_PROBLEMS: Mapping[int, str] = {
+    TABLE_VALUES: "names a term that there is not, or one twice",
+    TABLE_FULL: "has more than half of its slots filled",
+    TABLE_CROWDED: "has terms that a search does not find, or very many of them in a row",
+}
 
 
 class Vocabulary:
@@ -38,6 +48,22 @@ class Vocabulary:
         findable = np.flatnonzero(hashes)
         add_terms(hashes[findable], 0, keys, values)
         values[values >= 0] = findable[values[values >= 0]]
+        return cls(letters, offsets, keys, values)
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays) -> Self:
+        """The vocabulary that saved arrays hold, checked; nothing is copied."""
+        letters = arrays.take("letters", np.uint8, (None,))
+        offsets = arrays.offsets("offsets", end=len(letters))
+        keys = arrays.take("keys", np.uint64, (None,))
+        values = arrays.take("values", np.int32, (len(keys),))
+        if len(keys).bit_count() != 1:
+            raise arrays.wrong("keys", f"has {len(keys)} slots, which is no power of two")
+        problem = wrong_table(keys, values, len(offsets) - 1, LONGEST_RUN)
+        if problem:
+            raise arrays.wrong("values" if problem == TABLE_VALUES else "keys", _PROBLEMS[problem])
+        if not _are_texts(letters, offsets):
+            raise arrays.wrong("letters", "is no UTF-8")
         return cls(letters, offsets, keys, values)
 
     def __len__(self) -> int:
@@ -121,6 +147,18 @@ class VocabularyBuilder:
             self._sizes = [np.concatenate([np.empty(0, np.int64), *self._sizes])]
         ends = np.cumsum(self._sizes[0])
         return ends - self._sizes[0], ends
+
+
+def _are_texts(letters: npt.NDArray[np.uint8], offsets: Ints) -> bool:
+    """Whether every term is UTF-8, halves of surrogate pairs included."""
+    if letters.max(initial=0) < 0x80:
+        return True
+    starts = offsets[offsets < len(letters)]
+    try:
+        bytes(letters).decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return False
+    return not bool(((letters[starts] & 0xC0) == 0x80).any())  # none begins within a character
 
 
 def _begins(letters: npt.NDArray[np.uint8], starts: Ints, letter: str) -> npt.NDArray[np.bool_]:

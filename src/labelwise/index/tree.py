@@ -144,10 +144,11 @@ class Tree:
     @classmethod
     def load(cls, path: Path | str, *, verify: bool = True) -> Tree:
         """Read a tree that `save` wrote; the arrays are mapped into memory, not copied."""
-        arrays = storage.load(path, kind=KIND, verify=verify).arrays
+        arrays = storage.load(path, kind=KIND, verify=verify).checked
+        parents = [arrays.take(f"parents.{t}", np.int32, (None,)) for t in range(len(arrays.arrays))]
         try:
-            return cls(tuple(arrays[f"parents.{t}"] for t in range(len(arrays))))
-        except (KeyError, DataError) as err:
+            return cls(tuple(parents))
+        except DataError as err:
             raise StorageError(f"{path} holds no valid tree ({err}); copy or build the tree again") from err
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from labelwise.config import LinearTreeConfig, RankerConfig
 from labelwise.config.score_transform import DEFAULT_TRANSFORM, TRANSFORMS, ScoreTransform
-from labelwise.data.formats.pecos import load_npz
+from labelwise.config.settings import shown
 from labelwise.data.label_names import distinct
 from labelwise.errors import DataError, StorageError
 from labelwise.events import Task
@@ -28,9 +28,13 @@ from labelwise.models.training_report import TrainingReport
 from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.rank.tree import TrainedTree
 from labelwise.storage import read_json
+from labelwise.storage.npz import load_npz
 from labelwise.types import Csr, OnEvent
 
 log = logging.getLogger(__name__)
+LARGEST_WEIGHT = 1e15
+"""Largest weight in absolute value, so that scores stay finite."""
+DEFAULT_BEAM = 10
 
 
 @dataclass
@@ -117,13 +121,19 @@ def _param(folder: Path, kind: str) -> dict[str, Any]:
 
 def _read_level(folder: Path, above: _Level | None) -> _Level:
     about = _param(folder, "MLModel")
-    options = about.get("pred_kwargs") or {}
+    options, bias = about.get("pred_kwargs") or {}, about.get("bias", -1)
+    if not isinstance(options, dict) or not _is_number(bias, -LARGEST_WEIGHT, LARGEST_WEIGHT):
+        raise StorageError(f"{folder}: bias or pred_kwargs in param.json is none; copy the model again")
+    beam = options.get("only_topk") or DEFAULT_BEAM
+    if not _is_number(beam, 1, 1 << 31) or int(beam) != beam:
+        raise StorageError(f"{folder}: only_topk is {shown(beam)}; it must be a number of nodes")
     for name in ("W.npz", "C.npz"):
         if not (folder / name).is_file():
             raise StorageError(f"{folder / name} is missing; the model is incomplete, copy it again")
     W, C = load_npz(folder / "W.npz"), load_npz(folder / "C.npz")
     C.eliminate_zeros()
-    bias = float(about.get("bias", -1))
+    if W.shape[1] == 0 or (W.nnz and np.abs(W.data).max() > LARGEST_WEIGHT):
+        raise StorageError(f"{folder}: W has no nodes, or weights above {LARGEST_WEIGHT:g}; copy the model again")
     n_above = 1 if above is None else len(above.parents)
     if C.shape != (W.shape[1], n_above) or (above is not None and W.shape[0] - (bias > 0) != above.W.shape[0]):
         raise StorageError(
@@ -142,9 +152,11 @@ def _read_level(folder: Path, above: _Level | None) -> _Level:
         constant = (W[[-1]].toarray()[0] * np.float32(bias)).astype(np.float32)
         W = Csr(W[:-1])
     score_transform = _score_transform(options.get("post_processor", True), folder)
-    return _Level(
-        W, constant, C.indices.astype(np.int32), n_above, int(options.get("only_topk") or 10), score_transform
-    )
+    return _Level(W, constant, C.indices.astype(np.int32), n_above, int(beam), score_transform)
+
+
+def _is_number(value: Any, least: float, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
 
 
 def _score_transform(name: Any, folder: Path) -> ScoreTransform:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from labelwise.features.encoder_folder import TextEncoder, is_exported, load_encoder
 from labelwise.match.documents import Documents
 from labelwise.match.heads import History, LabelHead
+from labelwise.storage.checks import Length, damaged, typed
 from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, Floats, OnEvent
 
@@ -45,6 +46,14 @@ class Matcher(Protocol):
     @property
     def reads_pretrained(self) -> bool:
         """Whether the embeddings are those of the pretrained encoder, which other models may have computed already."""
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+
+    @property
+    def n_features(self) -> int | None:
+        """Number of sparse features that the matcher reads; None if it reads the texts alone."""
 
     @property
     def number_of_tree(self) -> int:
@@ -93,7 +102,10 @@ def load_matcher(
         return own
     from labelwise.match.shared import SharedMatcherView
 
-    return SharedMatcherView(matcher, about["group"])
+    group = typed(Length, about["group"], f"{folder}: group")
+    if group >= len(matcher.groups_):
+        raise damaged(folder, f"it belongs to tree {group}, and the matcher has clusters of {len(matcher.groups_)}")
+    return SharedMatcherView(matcher, group)
 
 
 def _load_fine_tuned(folder: Path, *, verify: bool) -> Any:

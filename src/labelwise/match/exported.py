@@ -14,6 +14,7 @@ from labelwise.features.normalize import unit_rows
 from labelwise.match.documents import Documents
 from labelwise.match.heads import Head, History, LabelHead, as_rows
 from labelwise.match.linear import SCORES_PER_BLOCK
+from labelwise.storage.checks import damaged
 from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, OnEvent
 
@@ -44,6 +45,16 @@ class ExportedMatcher:
     def source(self) -> Self:
         """The matcher itself."""
         return self
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters, those of all trees together."""
+        return len(self.head.weight)
+
+    @property
+    def n_features(self) -> int | None:
+        """Number of sparse features that the linear term reads; None without one."""
+        return None if self.head.term is None else self.head.term.n_features
 
     @property
     def groups_(self) -> list[int]:
@@ -105,4 +116,7 @@ class ExportedMatcher:
     def load(cls, path: Path | str, *, verify: bool = True) -> Self:
         """Read what `save` wrote."""
         path = Path(path)
-        return cls(Head.load(path / "head", verify=verify), load_encoder(path / "encoder"))
+        head, encoder = Head.load(path / "head", verify=verify), load_encoder(path / "encoder")
+        if head.weight.shape[1] != encoder.hidden_size:
+            raise damaged(path, f"its head is of {head.weight.shape[1]} dimensions, its encoder {encoder.hidden_size}")
+        return cls(head, encoder)

@@ -14,7 +14,7 @@ import torch
 
 from labelwise import storage
 from labelwise.config import MatcherConfig, RankerConfig
-from labelwise.errors import StorageError, UsageError
+from labelwise.errors import UsageError
 from labelwise.events import Task
 from labelwise.features.encoder import Encoder
 from labelwise.features.normalize import unit_rows
@@ -32,6 +32,7 @@ from labelwise.match.training.device_data import DeviceData
 from labelwise.match.training.distributed import joined, local_device
 from labelwise.match.training.loop import Criteria, train
 from labelwise.match.training.optimizer import DTYPES, choose_precision
+from labelwise.storage.checks import damaged
 from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, Floats, OnEvent
 
@@ -264,6 +265,16 @@ class FineTunedMatcher:
         return found
 
     @property
+    def n_clusters(self) -> int:
+        """Number of clusters, those of all trees together."""
+        return sum(self.groups_)
+
+    @property
+    def n_features(self) -> int | None:
+        """Number of sparse features that the linear term reads; None without one."""
+        return None if self.term_ is None else self.term_.n_features
+
+    @property
     def source(self) -> Self:
         """The matcher itself."""
         return self
@@ -290,12 +301,12 @@ class FineTunedMatcher:
         head = Head.load(path / "head", verify=verify)
         self = cls(replace(head.config, device=device), head.linear)
         network = Network(Encoder.load(path / "encoder"), len(head.weight), dropout=head.config.dropout)
-        try:
-            with torch.no_grad():
-                network.head.weight.copy_(torch.from_numpy(np.array(head.weight)))
-                network.head.bias.copy_(torch.from_numpy(np.array(head.bias)))
-        except RuntimeError as err:
-            raise StorageError(f"{path} is no complete matcher ({err}); copy or make it again") from err
+        if network.head.in_features != head.weight.shape[1]:
+            hidden = network.head.in_features
+            raise damaged(path, f"its head is of {head.weight.shape[1]} dimensions, its encoder of {hidden}")
+        with torch.no_grad():
+            network.head.weight.copy_(torch.from_numpy(np.array(head.weight)))
+            network.head.bias.copy_(torch.from_numpy(np.array(head.bias)))
         self.term_, self.groups_, self.history_, self.label_head = head.term, head.groups, head.history, head.labels
         self.network_ = network.to(self.device).eval()
         return self

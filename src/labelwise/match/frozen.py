@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from labelwise import storage
 from labelwise.config import RankerConfig
-from labelwise.errors import StorageError
 from labelwise.features.encoder_folder import TextEncoder, load_encoder
 from labelwise.features.normalize import unit_rows
 from labelwise.match.documents import Documents
 from labelwise.match.heads import History, LabelHead
 from labelwise.match.linear import LinearMatcher
-from labelwise.rank.sparse_weights import LevelWeights
+from labelwise.rank.level_checks import check_parents, load_level
+from labelwise.storage.checks import Factor, FeatureCount, damaged
 from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, Floats, OnEvent
 
@@ -78,6 +78,16 @@ class FrozenMatcher:
         return found
 
     @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return self.linear_.level.n_children
+
+    @property
+    def n_features(self) -> int | None:
+        """Number of sparse features that the linear models read."""
+        return self.linear_.n_features
+
+    @property
     def source(self) -> Self:
         """The matcher itself."""
         return self
@@ -114,13 +124,14 @@ class FrozenMatcher:
         """Read what `save` wrote; an encoder that is there already is not read again."""
         path = Path(path)
         saved = storage.load(path / "linear", kind=KIND, verify=verify)
-        about = saved.config
-        linear = storage.restore(RankerConfig, about["linear"], path)
-        self = cls(linear, dense_weight=about["dense_weight"], device=device)
-        try:
-            level = LevelWeights.from_arrays(saved.arrays, "")
-        except KeyError as err:
-            raise StorageError(f"{path} lacks {err}; copy or make it again") from err
-        self.linear_ = LinearMatcher(level, about["n_features"], about["n_dense"], about["bias"])
+        about = saved.entries
+        linear = storage.restore(RankerConfig, about.get("linear", dict[str, Any]), path)
+        self = cls(linear, dense_weight=about.get("dense_weight", Factor), device=device)
+        n_features, n_dense = about.get("n_features", FeatureCount), about.get("n_dense", FeatureCount)
+        level = load_level(saved.checked, n_features=n_features, n_dense=n_dense + 1)
+        check_parents(level, np.zeros(level.n_children, np.int32), 1, path)
+        self.linear_ = LinearMatcher(level, n_features, n_dense, about.get("bias", Factor))
         self.encoder_ = encoder or load_encoder(path / "encoder")
+        if self.encoder_.hidden_size != n_dense:
+            raise damaged(path, f"its weights are of {n_dense} dimensions, its encoder of {self.encoder_.hidden_size}")
         return self

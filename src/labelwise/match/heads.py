@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from labelwise import storage
 from labelwise.config import MatcherConfig, RankerConfig
-from labelwise.errors import StorageError
+from labelwise.config.settings import Count
 from labelwise.match.linear import LinearMatcher
-from labelwise.rank.sparse_weights import LevelWeights
+from labelwise.rank.level_checks import check_parents, load_level
+from labelwise.storage.checks import Factor, FeatureCount, damaged
 from labelwise.types import Csr, Floats
 
 KIND = "matcher"
@@ -94,28 +95,32 @@ class Head:
     def load(cls, path: Path, *, verify: bool = True) -> Self:
         """Read what `save` wrote; arrays are mapped, not copied."""
         saved = storage.load(path, kind=KIND, verify=verify)
-        about = saved.config
-        try:
-            weight, bias, known = saved.arrays["head.weight"], saved.arrays["head.bias"], about.get("term")
-            term = None
-            if known is not None:
-                level = LevelWeights.from_arrays(saved.arrays, "term.")
-                term = LinearMatcher(level, known["n_features"], 0, known["bias"])
-            labels = None
-            if "labels.weight" in saved.arrays:
-                labels = LabelHead(saved.arrays["labels.weight"], saved.arrays["labels.bias"])
-            return cls(
-                config=storage.restore(MatcherConfig, about["config"], path),
-                linear=storage.restore(RankerConfig, about["linear"], path),
-                weight=weight,
-                bias=bias,
-                term=term,
-                groups=list(about.get("groups") or [len(weight)]),
-                history=History(**about["history"]),
-                labels=labels,
-            )
-        except (KeyError, TypeError) as err:
-            raise StorageError(f"{path} is no complete matcher ({err}); copy or make it again") from err
+        arrays, about = saved.checked, saved.entries
+        weight = arrays.finite("head.weight", np.float32, (None, None))
+        n_clusters, hidden = weight.shape
+        groups = about.get("groups", list[Count]) if about.values.get("groups") else [n_clusters]
+        if sum(groups) != n_clusters or not n_clusters:
+            raise damaged(path, f"the clusters of its trees are not the {n_clusters} of the head")
+        term, labels = None, None
+        if about.values.get("term") is not None:
+            known = about.table("term")
+            n_features, bias = known.get("n_features", FeatureCount), known.get("bias", Factor)
+            level = load_level(arrays, "term.", n_features=n_features, n_dense=1)
+            check_parents(level, np.zeros(n_clusters, np.int32), 1, path)
+            term = LinearMatcher(level, n_features, 0, bias)
+        if "labels.weight" in arrays:
+            own = arrays.finite("labels.weight", np.float16, (None, hidden))
+            labels = LabelHead(own, arrays.finite("labels.bias", np.float16, (len(own),)))
+        return cls(
+            config=storage.restore(MatcherConfig, about.get("config", dict[str, Any]), path),
+            linear=storage.restore(RankerConfig, about.get("linear", dict[str, Any]), path),
+            weight=weight,
+            bias=arrays.finite("head.bias", np.float32, (n_clusters,)),
+            term=term,
+            groups=groups,
+            history=about.get("history", History),
+            labels=labels,
+        )
 
 
 def as_rows(clusters: npt.NDArray[np.int32], scores: npt.NDArray[np.float32], n_clusters: int) -> Csr:

@@ -68,6 +68,16 @@ class SharedMatcherView:
         return self.joint
 
     @property
+    def n_clusters(self) -> int:
+        """Number of clusters of this tree."""
+        return self.joint.groups_[self.group]
+
+    @property
+    def n_features(self) -> int | None:
+        """Number of sparse features that the linear term reads; None without one."""
+        return self.joint.n_features
+
+    @property
     def number_of_tree(self) -> int:
         """Which of the trees this is."""
         return self.group

@@ -14,7 +14,6 @@ from labelwise.config.flat import signature
 from labelwise.config.presets import model_config
 from labelwise.config.settings import Count, Range, Share, checked_value
 from labelwise.data import Dataset
-from labelwise.data.label_names import label_list
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.features.texts import listed
 from labelwise.models.calibrator import CALIBRATED_ON, Calibrator
@@ -22,10 +21,12 @@ from labelwise.models.exemplars import Exemplars
 from labelwise.models.holdout import HoldoutEvaluation
 from labelwise.models.prediction_cache import PredictionCache
 from labelwise.models.registry import known_kind, model_class
+from labelwise.models.saved_labels import read_labels
 from labelwise.models.training_data import TrainingData
 from labelwise.models.training_report import TrainingReport
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import at_least
+from labelwise.storage.checks import Entries, damaged
 from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, Floats, OnEvent
 
@@ -327,19 +328,37 @@ class Model(ABC):
         about = {"config": self.config, **more, "n_labels": len(self.labels_), "report": self.report_.to_dict()}
         storage.write_description(folder, kind=self.kind, config=about)
 
-    def _load_common(self, path: Path, about: dict[str, Any]) -> None:
-        """Read names, calibration, report and documents that were kept.
+    def _load_common(self, path: Path, about: Entries) -> None:
+        """Read names, calibration and report.
 
         Threads of the machine that trained the model say nothing of the machine that uses it.
         """
         self.config = replace(self.config, threads=None)
-        names = label_list(path)
-        if names is None or len(names) != about["n_labels"]:
-            raise StorageError(f"{path} lacks its {about['n_labels']} label names; copy or make it again")
-        self.labels_, self.report_ = names, TrainingReport.from_dict(about.get("report", {}), path)
+        self.labels_ = read_labels(path, about.get("n_labels", Count))
+        self.report_ = TrainingReport.from_dict(about.values.get("report", {}), path)
         calibration = path / "calibration.json"
-        self.calibrator_ = Calibrator.load(calibration) if calibration.is_file() else None
-        self.exemplars_ = Exemplars.load(path / "memory") if (path / "memory").is_dir() else None
+        self.calibrator_ = Calibrator.load(calibration) if calibration.exists() else None
+
+    def _load_exemplars(self, path: Path, n_features: int, *, verify: bool) -> None:
+        """Read the documents that were kept, which must fit the labels, the features and the label trees."""
+        self.exemplars_ = None
+        if not (path / "memory").is_dir():
+            return
+        kept = Exemplars.load(path / "memory", verify=verify)
+        sizes = [tree.n_clusters for tree in self.trees]
+        hidden = None if self.encoder is None else self.encoder.hidden_size
+        if (
+            (kept.n_features, kept.Y.shape[1]) != (n_features, len(self.labels_))
+            or [M.shape[1] for M in kept.near] != sizes
+            or (kept.E is not None and kept.E.shape[1] != hidden)
+        ):
+            raise damaged(path / "memory", "the kept documents do not belong to the model")
+        self.exemplars_ = kept
+
+
+def saved_entries(path: Path, kind: str) -> Entries:
+    """What the config.json of a model folder says of a model of this kind."""
+    return Entries(storage.read_description(path, kind=kind), path / storage.CONFIG).table("config")
 
 
 def load_model(path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Model:
@@ -353,7 +372,8 @@ def load_model(path: Path | str, *, verify: bool = True, shelf: SharedParts | No
     >>> model.predict(["my shoe"], top_k=1)[0]
     [('shoe', 0.8...)]
     """
-    path, shelf = Path(path), shelf or SharedParts()
+    path = Path(path)
+    shelf = shelf or SharedParts.of_folder(path)
     kind = known_kind(storage.read_description(path).get("kind"), path)
     return model_class(kind).load(path, verify=verify, shelf=shelf)
 

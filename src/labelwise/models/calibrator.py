@@ -29,6 +29,7 @@ from labelwise.kernels.isotonic import keep_order, pool_violators
 from labelwise.metrics.relevance import Scored, mark_predictions
 from labelwise.predictions.ranking import rank_best
 from labelwise.storage import FORMAT_VERSION, read_json, write_json
+from labelwise.storage.checks import Entries, Length
 from labelwise.types import Csr, Floats, Ints
 
 MIN_DOCUMENTS, MIN_HITS = 50, 10
@@ -42,6 +43,9 @@ MAX_STEPS = 64
 
 STANDARD_ERRORS = 2.0
 """How far a line may leave the level of a step: 1 follows smooth curves worse, without a limit jumps are blurred."""
+
+LARGEST_SCORE = 1e100
+"""Largest score and steepest slope of a curve: interpolation then overflows nowhere."""
 
 END_SLOPE = 1e-3
 """Share of the way to 0 or 1 that the curve goes in the outer half of the first and the last step."""
@@ -163,18 +167,16 @@ class Calibrator:
         """What `to_dict` gave, checked; `path` names the source in an error."""
         if not isinstance(values, Mapping) or values.get("kind") != "calibration":
             raise StorageError(f"{path} is not a calibration; give one that labelwise saved")
-        version = values.get("version")
-        if isinstance(version, int) and version > FORMAT_VERSION:
+        entries = Entries(dict(values), f"{path} is damaged")
+        version = entries.get("version", int) if "version" in entries else FORMAT_VERSION
+        if version > FORMAT_VERSION:
             raise StorageError(
                 f"{path} has format version {version}, written by labelwise {values.get('labelwise', '?')}; "
                 f"this is {__version__}, which reads versions up to {FORMAT_VERSION}: "
                 "run pip install --upgrade labelwise"
             )
-        try:
-            scores, probabilities = (np.array(values[name], dtype=np.float64) for name in ("scores", "probabilities"))
-            n_docs, n_pairs, n_hits = (int(values[name]) for name in ("n_docs", "n_pairs", "n_hits"))
-        except (KeyError, TypeError, ValueError, OverflowError) as err:
-            raise StorageError(f"{path} is damaged ({err}); copy it or fit it again") from err
+        scores, probabilities = (np.array(entries.get(name, list[float])) for name in ("scores", "probabilities"))
+        n_docs, n_pairs, n_hits = (entries.get(name, Length) for name in ("n_docs", "n_pairs", "n_hits"))
         if not _is_curve(scores, probabilities):
             raise StorageError(
                 f"{path} is damaged (its scores and probabilities are no ascending curve); copy it or fit it again"
@@ -196,8 +198,9 @@ def _is_curve(scores: Floats, probabilities: Floats) -> bool:
         scores.ndim == 1
         and scores.shape == probabilities.shape
         and scores.size > 0
-        and bool(np.isfinite(scores).all() and (np.diff(scores) > 0).all())
+        and bool((np.abs(scores) <= LARGEST_SCORE).all() and (np.diff(scores) > 0).all())
         and bool((np.diff(probabilities) > 0).all() and probabilities[0] > 0 and probabilities[-1] < 1)
+        and bool((np.diff(probabilities) / np.diff(scores) <= LARGEST_SCORE).all())
     )
 
 

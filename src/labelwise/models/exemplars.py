@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise import storage
-from labelwise.errors import StorageError
+from labelwise.storage.checks import FeatureCount, Length, checked_matrix, damaged
 from labelwise.types import Csr, Floats
 
 KIND = "memory"
@@ -77,13 +77,18 @@ class Exemplars:
     def load(cls, path: Path | str, *, verify: bool = True) -> Self:
         """Read what `save` wrote; features are mapped, not copied."""
         saved = storage.load(path, kind=KIND, verify=verify)
-        arrays, matrices = saved.arrays, saved.matrices
-        try:
-            near = tuple(matrices[f"near.{number}"] for number in range(saved.config["n_trees"]))
-            parts = (arrays["values"], arrays["indices"], arrays["indptr"], saved.config["n_features"])
-            return cls(*parts, arrays.get("E"), matrices["Y"], near)
-        except KeyError as err:
-            raise StorageError(f"{path} lacks {err}; copy or make it again") from err
+        arrays, n_features = saved.checked, saved.entries.get("n_features", FeatureCount)
+        names = ["Y", *(f"near.{number}" for number in range(saved.entries.get("n_trees", Length)))]
+        if sorted(names) != sorted(saved.matrices):
+            raise damaged(path, f"it holds the matrices {', '.join(sorted(saved.matrices))}, not {', '.join(names)}")
+        Y, *near = (saved.matrices[name] for name in names)
+        values = arrays.finite("values", np.float16, (None,))
+        indices, indptr = (arrays.take(name, (np.int32, np.int64), (None,)) for name in ("indices", "indptr"))
+        X = checked_matrix((values, indices, indptr), [Y.shape[0], n_features], path)
+        if any(M.shape[0] != X.shape[0] for M in near) or not all(np.isfinite(M.data).all() for M in (Y, *near)):
+            raise damaged(path, "its matrices are of different documents, or not finite")
+        E = arrays.finite("E", np.float16, (X.shape[0], None)) if "E" in arrays else None
+        return cls(values, indices, indptr, n_features, E, Y, tuple(near))
 
 
 def below(above: Csr, more: Csr) -> Csr:

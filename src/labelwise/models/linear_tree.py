@@ -13,7 +13,7 @@ from labelwise.data import Dataset
 from labelwise.errors import DataError
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import Tree
-from labelwise.models.base import Model, check_fitted
+from labelwise.models.base import Model, check_fitted, saved_entries
 from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.models.card import render_card
 from labelwise.models.fitted_tree import labels_per_tree
@@ -30,6 +30,7 @@ from labelwise.rank.nearest import NeighbourSearch
 from labelwise.rank.search import BeamSearch
 from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.rank.tree import TrainedTree
+from labelwise.storage.checks import LARGEST_FACTOR, FeatureCount, damaged
 from labelwise.storage.run_directory import RunDirectory, open_run
 from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, OnEvent
@@ -204,12 +205,20 @@ class LinearTree(Model):
     @classmethod
     def load(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
         """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
-        path, shelf = Path(path), shelf or SharedParts()
-        about = storage.read_description(path, kind=cls.kind)["config"]
-        self = cls(storage.restore(LinearTreeConfig, about["config"], path))
-        self.n_features_ = about["n_features"]
+        path = Path(path)
+        shelf, about = shelf or SharedParts.of_folder(path), saved_entries(path, cls.kind)
+        self = cls(storage.restore(LinearTreeConfig, about.get("config", dict[str, Any]), path))
+        self.n_features_ = n_features = about.get("n_features", FeatureCount)
         self._load_common(path, about)
         self.tfidf_ = shelf.load(path / "tfidf", Tfidf.load) if shelf.has(path / "tfidf") else None
-        self.trees_ = tuple(TrainedTree.load(path / f"tree-{i}", verify=verify) for i in range(self.config.n_trees))
+        if self.tfidf_ is not None and self.tfidf_.n_features != n_features:
+            raise damaged(path, f"its tf-idf has {self.tfidf_.n_features} features, its weights {n_features}")
+        if self.config.ranker.bias > LARGEST_FACTOR:
+            raise damaged(path, f"the bias is above {LARGEST_FACTOR:g}")
+        places = (path / f"tree-{number}" for number in range(self.config.n_trees))
+        self.trees_ = tuple(TrainedTree.load(place, n_features=n_features, verify=verify) for place in places)
+        if any(tree.n_labels != len(self.labels_) for tree in self.trees):
+            raise damaged(path, f"a label tree is not of its {len(self.labels_)} labels")
+        self._load_exemplars(path, n_features, verify=verify)
         self._searches = self._make_searches()
         return self

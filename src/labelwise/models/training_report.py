@@ -8,14 +8,13 @@ model's folder.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 
-from labelwise.errors import StorageError
+from labelwise.storage.checks import Entries, typed
 
 HOLDOUT_KINDS = {
     "split": "the validation split, which the model was not trained on",
@@ -102,7 +101,7 @@ class TrainingReport:
     """Number of (document, label) pairs in them."""
     recall: dict[int, float] | None = None
     """Percent of the held-out documents' true clusters among the matcher's best 1, 5, 10 and 20."""
-    chosen: dict[str, Any] | None = None
+    chosen: dict[str, float | str | None] | None = None
     """The ranker's weights and score transform."""
     trials: list[dict[str, Any]] | None = None
     """The settings of the ranker that were tried, each with P@1, P@3 and P@5 on the held-out documents."""
@@ -146,13 +145,12 @@ class TrainingReport:
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any], path: Path | str) -> Self:
         """What `to_dict` gave, and what earlier versions wrote; `path` is named in errors."""
-        try:
-            report = cls(others={name: value for name, value in entries.items() if name not in _ENTRIES})
-            for name, value in entries.items():
-                if name in _ENTRIES:
-                    setattr(report, name, _ENTRIES[name](value))
-        except (AttributeError, KeyError, TypeError, ValueError) as err:
-            raise StorageError(f"{path} has a damaged training report ({err}); copy or make it again") from err
+        where = f"{path} has a damaged training report"
+        values, kinds = Entries(entries, where).values, get_type_hints(cls)
+        report = cls(others={name: value for name, value in values.items() if name not in _ENTRIES})
+        for name, value in values.items():
+            if name in _ENTRIES:
+                setattr(report, name, typed(kinds[name], _with_present_names(name, value), f"{where}: {name}"))
         return report
 
 
@@ -168,34 +166,17 @@ def _plain(value: Any) -> Any:
     return asdict(value) if isinstance(value, Tuning | MemberResult | AddedLabel | RecordedUpdate) else value
 
 
-def _restored(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    """A part of the report; entries that it does not have are left out."""
-    names = {one.name for one in fields(kind)}
-    return kind(**{name: value for name, value in values.items() if name in names})
+def _with_present_names(name: str, value: Any) -> Any:
+    """An entry whose settings of the ranker have their present names."""
+    if name == "trials" and isinstance(value, list):
+        return [_with_present_names("chosen", one) for one in value]
+    if name == "chosen" and isinstance(value, dict):
+        return {"score_transform" if key == "combine" else key: one for key, one in value.items()}
+    return value
 
 
-def _settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of the ranker by their present names."""
-    return {"score_transform" if name == "combine" else name: value for name, value in values.items()}
-
-
-def _each(kind: type[Any]) -> Callable[[Any], Any]:
-    return lambda rows: [_restored(kind, row) for row in rows]
-
-
-_ENTRIES: dict[str, Callable[[Any], Any]] = {
-    one.name: lambda value: value for one in fields(TrainingReport) if one.name != "others"
-} | {
-    "recall": lambda found: {int(top): value for top, value in found.items()},  # JSON has no numbers for keys
-    "chosen": _settings,
-    "trials": lambda trials: [_settings(trial) for trial in trials],
-    "tuning": partial(_restored, Tuning),
-    "validation": partial(_restored, HoldoutResult),
-    "members": _each(MemberResult),
-    "added": _each(AddedLabel),
-    "updates": _each(RecordedUpdate),
-}
-"""How each entry of config.json is read."""
+_ENTRIES = frozenset(one.name for one in fields(TrainingReport) if one.name != "others")
+"""The entries of config.json that this version knows; their types are those of the fields."""
 
 
 class TrainingClock:

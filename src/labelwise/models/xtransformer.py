@@ -16,7 +16,7 @@ from labelwise.features.normalize import unit_rows
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import Tree
 from labelwise.match.base import Matcher, load_matcher
-from labelwise.models.base import Model, check_fitted
+from labelwise.models.base import Model, check_fitted, saved_entries
 from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.models.card import render_card
 from labelwise.models.growth import XTransformerGrowth
@@ -25,7 +25,9 @@ from labelwise.models.prediction_cache import PredictionCache
 from labelwise.models.scored_trees import ScoredTree, scored_ranker_tree
 from labelwise.models.stages import StageCache
 from labelwise.models.training_data import TrainingData, check_texts
+from labelwise.rank.level_checks import check_parents
 from labelwise.rank.ranker import Inputs, Ranker
+from labelwise.storage.checks import Entries, damaged
 from labelwise.storage.run_directory import open_run
 from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, Floats, OnEvent
@@ -242,14 +244,35 @@ class XTransformer(Model):
     @classmethod
     def load(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
         """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
-        path, shelf = Path(path), shelf or SharedParts()
-        about = storage.read_description(path, kind=cls.kind)["config"]
-        config = storage.restore(XTransformerConfig, about["config"], path)
+        path = Path(path)
+        shelf, about = shelf or SharedParts.of_folder(path), saved_entries(path, cls.kind)
+        config = storage.restore(XTransformerConfig, about.get("config", dict[str, Any]), path)
         # Where it was trained says nothing of where it is used.
         self = cls(replace(config, matcher=replace(config.matcher, device=None)))
         self._load_common(path, about)
         self.tfidf_ = shelf.load(path / "tfidf", Tfidf.load)
         self.tree_ = Tree.load(path / "index", verify=verify)
-        self.matcher_ = load_matcher(path / "matcher", about, shelf, fine_tuned=config.fine_tune, verify=verify)
+        self.matcher_ = load_matcher(path / "matcher", about.values, shelf, fine_tuned=config.fine_tune, verify=verify)
         self.ranker_ = Ranker.load(path / "ranker", verify=verify)
+        self._check_parts(path)
+        self._load_exemplars(path, self.tfidf_.n_features, verify=verify)
         return self
+
+    def _check_parts(self, path: Path) -> None:
+        """Refuse parts that do not belong together."""
+        tree, matcher, ranker, reads = self.tree_, self.matcher_, self.ranker_, self.config.features
+        n_features, n_dense = self.tfidf_.n_features, matcher.encoder_.hidden_size
+        check_parents(ranker.level, tree.clusters, tree.n_clusters, path)
+        if (
+            tree.n_labels != len(self.labels_)
+            or matcher.n_clusters != tree.n_clusters
+            or matcher.n_features not in (None, n_features)
+            or ranker.n_features != (0 if reads == "neural" else n_features)
+            or ranker.level.dense.shape[1] != (0 if reads == "tfidf" else n_dense) + 1
+        ):
+            raise damaged(path, "tf-idf, label tree, matcher and ranker do not belong together")
+        if self.report_.chosen is not None:
+            chosen = Entries(self.report_.chosen, f"{path}: report.chosen")
+            kinds = {"score_transform": str, "matcher_weight": float}
+            for name, kind in (kinds | {"label_weight" if "label_weight" in chosen else "dense_weight": float}).items():
+                chosen.get(name, kind)

@@ -4,13 +4,12 @@ import csv
 import gzip
 import json
 import lzma
-import zipfile
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +17,12 @@ import scipy.sparse as sp
 from labelwise.errors import DataError, need
 from labelwise.predictions.result import Predictions
 from labelwise.predictions.writing import SUFFIXES, Row, format_of, open_text
+from labelwise.storage.npz import load_npz
+
+MOST_LETTERS = 1 << 26
+"""Characters of a line, at most."""
+MOST_NUMBERED = 10_000_000
+"""Columns of an npz file that are numbered if no labels are given."""
 
 Record: TypeAlias = tuple[int, str | None, Row]
 """What a file says about one document: line, id, scored labels in the order of the file."""
@@ -54,7 +59,7 @@ def read_predictions(
     kind = format_of(path, (*SUFFIXES, ".npz"))
     if not path.is_file():
         raise DataError("there is no such file", path=path)
-    damage = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error, zipfile.BadZipFile, UnicodeDecodeError)
+    damage = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error, UnicodeDecodeError)
     try:
         if kind == ".npz":
             return _read_npz(path, labels, ids)
@@ -65,15 +70,10 @@ def read_predictions(
 
 
 def _read_npz(path: Path, labels: Sequence[str] | None, ids: Sequence[str] | None) -> Predictions:
-    try:
-        matrix = sp.csr_array(sp.load_npz(path))
-        matrix.check_format(full_check=True)
-    except (ValueError, KeyError, TypeError) as err:
-        raise DataError(f"this is not a sparse matrix that scipy.sparse.save_npz wrote ({err})", path=path) from err
+    matrix = load_npz(path, None)
     n_docs, n_labels = matrix.shape
-    if not np.isfinite(matrix.data).all():
-        row = int(np.searchsorted(matrix.indptr, np.flatnonzero(~np.isfinite(matrix.data))[0], side="right"))
-        raise DataError("a score is not a finite number", path=path, line=row)
+    if labels is None and n_labels > MOST_NUMBERED:
+        raise DataError(f"the matrix has {n_labels:,} columns; pass the labels it was made with", path=path)
     if labels is not None and len(labels) != n_labels:
         raise DataError(
             f"the matrix has {n_labels} columns but {len(labels)} labels are given; pass those it was made with",
@@ -81,13 +81,12 @@ def _read_npz(path: Path, labels: Sequence[str] | None, ids: Sequence[str] | Non
         )
     if ids is not None and len(ids) != n_docs:
         raise DataError(f"the matrix has {n_docs} rows but {len(ids)} documents are expected", path=path)
-    matrix.sum_duplicates()
     return Predictions(matrix, labels if labels is not None else [str(j) for j in range(n_labels)], ids)
 
 
 def _read_jsonl(path: Path) -> Iterator[Record]:
     with open_text(path, path.suffix, "r") as file:
-        for line, text in enumerate(file, 1):
+        for line, text in enumerate(_lines(file, path), 1):
             if not text.strip():
                 continue
             try:
@@ -95,7 +94,7 @@ def _read_jsonl(path: Path) -> Iterator[Record]:
                 if not isinstance(record["labels"], list):
                     raise TypeError("labels are not a list")
                 pairs = [_pair(entry, rank) for rank, entry in enumerate(record["labels"], 1)]
-            except (ValueError, TypeError, KeyError, OverflowError) as err:
+            except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as err:
                 raise DataError(
                     f"cannot read this record ({type(err).__name__}: {err}); "
                     'expected {"id": …, "labels": [["name", 0.93], …]}',
@@ -104,6 +103,16 @@ def _read_jsonl(path: Path) -> Iterator[Record]:
                 ) from err
             name = record.get("id")
             yield line, None if name is None else str(name), pairs
+
+
+def _lines(file: IO[str], path: Path) -> Iterator[str]:
+    """The lines of a text, none of which is too long for a document."""
+    number = 1
+    while text := file.readline(MOST_LETTERS + 1):
+        if len(text) > MOST_LETTERS:
+            raise DataError(f"the line has more than {MOST_LETTERS:,} characters", path=path, line=number)
+        yield text
+        number += 1
 
 
 def _pair(entry: Any, rank: int) -> tuple[str, float]:
@@ -117,7 +126,7 @@ def _pair(entry: Any, rank: int) -> tuple[str, float]:
 
 def _read_csv(path: Path) -> Iterator[Record]:
     with open_text(path, path.suffix, "r") as file:
-        rows = csv.reader(file)
+        rows = csv.reader(_lines(file, path))
         header = next(rows, [])
         if missing := {"id", "rank", "label"} - set(header):
             raise DataError(
@@ -155,9 +164,20 @@ def _read_parquet(path: Path) -> Iterator[Record]:
     for line, (name, labels, scores) in enumerate(zip(*columns, strict=True), 1):
         try:
             pairs = [(str(label), float(score)) for label, score in zip(labels, scores, strict=True)]
-        except (ValueError, TypeError) as err:
+        except (ValueError, TypeError, OverflowError) as err:
             raise DataError(f"labels and scores do not fit together ({err})", path=path, line=line) from err
         yield line, None if name is None else str(name), pairs
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be written as UTF-8, which half of a surrogate pair cannot."""
+    if name.isascii():
+        return True
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _assemble(
@@ -171,6 +191,8 @@ def _assemble(
     seen: dict[str, int] = {}  # id -> row
     columns, scores, indptr = array("i"), array("d"), array("q", [0])
     for line, name, pairs in records:
+        if bad := next((one for one in (name, *(label for label, _ in pairs)) if one and not _is_text(one)), None):
+            raise DataError(f"{bad!r} cannot be written as UTF-8; give other names", path=path, line=line)
         if len(indptr) > 1 and (name is None) == bool(seen):
             raise DataError("some records have an id and some have none; give all of them one", path=path, line=line)
         if name is not None:

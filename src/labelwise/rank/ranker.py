@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,21 +14,30 @@ import numpy.typing as npt
 from labelwise import storage
 from labelwise.config import RankerConfig, RankerFeatures, ScoreTransform
 from labelwise.config.score_transform import DEFAULT_TRANSFORM
-from labelwise.errors import StorageError, UsageError
+from labelwise.errors import UsageError
 from labelwise.events import Task
 from labelwise.features.normalize import unit_rows
 from labelwise.metrics import precision_at_k
 from labelwise.rank.features import Features
+from labelwise.rank.level_checks import load_level
 from labelwise.rank.negatives import teacher_forcing
-from labelwise.rank.quantized import unpack
 from labelwise.rank.search import BeamSearch, Shortlist
 from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.rank.tree import LevelData, train_level, train_level_twice
+from labelwise.storage.checks import Entries, Factor, FeatureCount
 from labelwise.types import Csr, Floats, Ints, OnEvent
 
 KIND = "ranker"
 _RENAMED = {"combine": "score_transform"}
 """Settings of format version 1."""
+_SETTINGS: Mapping[str, Any] = {
+    "n_features": FeatureCount,
+    "dense_weight": Factor,
+    "score_transform": ScoreTransform,
+    "matcher_weight": Factor,
+    "bias": Factor,
+}
+"""The settings that a folder holds beside the weights, with their types."""
 WEIGHTS = (0.5, 1.0, 2.0)
 """Lengths of the embedding beside tf-idf's 1 that validation documents choose from."""
 SCORE_TRANSFORMS: tuple[tuple[ScoreTransform, float], ...] = (
@@ -230,11 +239,9 @@ class Ranker:
     def load(cls, path: Path | str, *, verify: bool = True) -> Self:
         """Read what `save` wrote; weights are mapped, not copied."""
         saved = storage.load(path, kind=KIND, verify=verify)
-        try:
-            settings = {_RENAMED.get(name, name): value for name, value in saved.config.items()}
-            return cls(unpack(saved.arrays, ""), **settings)
-        except (KeyError, TypeError) as err:
-            raise StorageError(f"{path} holds no ranker ({err}); copy or make it again") from err
+        entries = Entries({_RENAMED.get(name, name): value for name, value in saved.config.items()}, path)
+        settings = {name: entries.get(name, kind) for name, kind in _SETTINGS.items()}
+        return cls(load_level(saved.checked, n_features=settings["n_features"]), **settings)
 
 
 @dataclass(frozen=True)

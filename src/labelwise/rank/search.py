@@ -63,6 +63,8 @@ class BeamSearch:
     ) -> None:
         if score_transform not in TRANSFORMS:
             raise UsageError(f"unknown score_transform {score_transform!r}; there are: {', '.join(TRANSFORMS)}")
+        if any(level.least_n_features > n_features for level in levels):
+            raise UsageError(f"there are weights of features beyond the {n_features} of the documents")
         self.levels, self.n_features, self.score_transform = list(levels), n_features, score_transform
         self._arrays = [
             tuple(

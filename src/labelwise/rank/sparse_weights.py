@@ -51,6 +51,12 @@ class LevelWeights:
         """Number of models."""
         return len(self.child_ids)
 
+    @property
+    def least_n_features(self) -> int:
+        """The smallest number of features that all weights are of: the last row of a block has its largest feature."""
+        last = self.row_indptr[1:][np.diff(self.row_indptr) > 0] - 1
+        return int(self.row_feature[last].max(initial=0)) + 1 if len(last) else 0
+
     def children(self, parent: int) -> slice:
         """Where the children of a parent lie."""
         return slice(int(self.child_indptr[parent]), int(self.child_indptr[parent + 1]))
@@ -84,8 +90,7 @@ class LevelWeights:
     @classmethod
     def join(cls, blocks: Sequence[PrunedBlock], child_indptr: npt.NDArray[np.int64], child_ids: Any) -> Self:
         """One level from the blocks of its parents, in order."""
-        widest = int(np.diff(child_indptr).max(initial=0))
-        child_type = np.uint8 if widest <= 1 << 8 else np.uint16 if widest <= 1 << 16 else np.uint32
+        number = child_type(int(np.diff(child_indptr).max(initial=0)))
         return cls(
             child_indptr=child_indptr,
             child_ids=np.asarray(child_ids, np.int32),
@@ -93,9 +98,7 @@ class LevelWeights:
             row_feature=np.concatenate([np.empty(0, np.uint32), *(block.row_feature for block in blocks)]),
             row_end=np.concatenate([np.empty(0, np.uint32), *(block.row_end for block in blocks)]),
             entry_indptr=_indptr([len(block.entry_child) for block in blocks]),
-            entry_child=np.concatenate(
-                [np.empty(0, child_type), *(block.entry_child.astype(child_type) for block in blocks)]
-            ),
+            entry_child=np.concatenate([np.empty(0, number), *(block.entry_child.astype(number) for block in blocks)]),
             entry_value=np.concatenate([block.entry_value for block in blocks]),
             dense=np.concatenate([block.dense for block in blocks]),
         )
@@ -208,6 +211,11 @@ class PrunedBlock:
         W[np.repeat(place, np.diff(self.row_end, prepend=np.uint32(0))), self.entry_child] = self.entry_value
         W[len(every) :, :n_children] = self.dense.T
         return W, every
+
+
+def child_type(widest: int) -> Any:
+    """The type of the numbers of children, where the widest block has so many."""
+    return np.uint8 if widest <= 1 << 8 else np.uint16 if widest <= 1 << 16 else np.uint32
 
 
 def _without_surplus(

@@ -13,17 +13,18 @@ import scipy.sparse as sp
 from labelwise import storage
 from labelwise.config import LinearTreeConfig, Negatives, RankerConfig
 from labelwise.config.score_transform import DEFAULT_TRANSFORM
+from labelwise.config.settings import Count
 from labelwise.engine.allocator import release_free_memory
-from labelwise.errors import StorageError
 from labelwise.index.label_embedding import embed_labels
 from labelwise.index.tree import Tree
 from labelwise.rank.features import Features
+from labelwise.rank.level_checks import check_parents, load_level
 from labelwise.rank.level_trainer import LevelTrainer
 from labelwise.rank.nearest import NearestLabels, NeighbourSearch
 from labelwise.rank.negatives import both, matcher_aware, teacher_forcing
-from labelwise.rank.quantized import unpack
 from labelwise.rank.search import BeamSearch
 from labelwise.rank.sparse_weights import LevelWeights
+from labelwise.storage.checks import FeatureCount, damaged
 from labelwise.types import Csr, OnEvent
 
 KIND = "linear tree levels"
@@ -64,23 +65,33 @@ class TrainedTree:
             storage.save(folder / "ranker", kind=KIND, config=about, arrays=arrays)
 
     @classmethod
-    def load(cls, path: Path | str, *, verify: bool = True) -> Self:
-        """Read what `save` wrote; weights are mapped, not copied."""
+    def load(cls, path: Path | str, *, n_features: int | None = None, verify: bool = True) -> Self:
+        """Read what `save` wrote; weights are mapped, not copied.
+
+        Parameters
+        ----------
+        n_features
+            Number of features of the model, if it is known: the weights must belong to these.
+        """
         path = Path(path)
         tree = Tree.load(path / "index", verify=verify)
         saved = storage.load(path / "ranker", kind=KIND, verify=verify)
-        try:
-            levels = tuple(unpack(saved.arrays, f"{t}.") for t in range(saved.config["n_levels"]))
-            nearest = None
-            if "n_features" in saved.config:
-                n_features = saved.config["n_features"]
-                nearest = NearestLabels.from_arrays(saved.arrays, "centroids.", n_features=n_features)
-        except KeyError as err:
-            raise StorageError(f"{path / 'ranker'} lacks {err}; copy or make it again") from err
-        depth = tree.depth if nearest is None else 1
-        if len(levels) != depth or levels[-1].n_children != tree.n_labels:
-            raise StorageError(f"{path}: the index and the ranker do not belong together; copy or make them again")
-        return cls(tree, levels, nearest)
+        centroids, depth = None, saved.entries.get("n_levels", Count)
+        if "n_features" in saved.entries:
+            known = saved.entries.get("n_features", FeatureCount)
+            if n_features not in (None, known):
+                raise damaged(path, f"its centroids have {known} features, not {n_features}")
+            n_features = known
+            centroids = load_level(saved.checked, "centroids.", n_features=n_features, n_dense=0)
+        if depth != (tree.depth if centroids is None else 1):
+            raise damaged(path, "the label tree and the weights do not belong together")
+        levels = tuple(load_level(saved.checked, f"{t}.", n_features=n_features, n_dense=1) for t in range(depth))
+        for above, level in enumerate(levels, tree.depth - depth):
+            check_parents(level, tree.parents[above], tree.n_nodes(above), path)
+        if centroids is None:
+            return cls(tree, levels)
+        check_parents(centroids, np.zeros(tree.n_labels, np.int32), 1, path)
+        return cls(tree, levels, NearestLabels(centroids, n_features=known))
 
 
 def train_tree(

@@ -10,25 +10,40 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 from labelwise import __version__
-from labelwise.config.settings import Settings
+from labelwise.config.settings import LONGEST_SHOWN, Range, Settings, shown
 from labelwise.errors import StorageError, UsageError
+from labelwise.storage.checks import (
+    MOST_JSON_BYTES,
+    Arrays,
+    Entries,
+    Length,
+    check_file,
+    checked_matrix,
+    damaged,
+    file_bytes,
+    parse_json,
+    typed,
+)
 from labelwise.types import Csr
 
 FORMAT_VERSION = 2
 CONFIG = "config.json"
 ARRAYS = "arrays.safetensors"
+MOST_DIMENSIONS = 8
+"""Dimensions of a saved array."""
 
 _DTYPES = {
     "BOOL": np.bool_,
@@ -56,7 +71,19 @@ class Saved:
     arrays: dict[str, npt.NDArray[Any]]
     """Read-only, mapped from the file."""
     matrices: dict[str, Csr]
-    """Read-only, mapped from the file."""
+    """Read-only, mapped from the file; CSR arrays that fit each other."""
+    path: Path
+    """The folder."""
+
+    @property
+    def checked(self) -> Arrays:
+        """The arrays, asked for with what must be true of them."""
+        return Arrays(self.arrays, self.path)
+
+    @property
+    def entries(self) -> Entries:
+        """The configuration, whose entries are asked for with their types."""
+        return Entries(self.config, self.path / CONFIG)
 
 
 # ---------------------------------------------------------------------- writing
@@ -206,68 +233,87 @@ def load(path: Path | str, *, kind: str, verify: bool = True) -> Saved:
         Read the arrays once to compare their checksum; without it only sizes are compared.
     """
     path = Path(path)
-    description = read_description(path, kind=kind)
-    expected = description.get("files", {}).get(ARRAYS, {})
+    description = Entries(read_description(path, kind=kind), path / CONFIG)
     file = path / ARRAYS
-    if not file.is_file():
+    if not file.exists():
         raise StorageError(f"{file} is missing; the folder is incomplete, copy or make it again")
+    check_file(file)
+    files = description.table("files") if "files" in description else Entries({}, path / CONFIG)
+    expected = files.get(ARRAYS, dict[str, Any]) if ARRAYS in files else {}
     if file.stat().st_size != expected.get("bytes") or (verify and _sha256(file) != expected.get("sha256")):
         raise StorageError(f"{file} is damaged (its size or checksum is wrong); copy or make it again")
     arrays = map_arrays(file)
     matrices = {}
-    for name, shape in description.get("matrices", {}).items():
-        parts = tuple(arrays.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
-        matrices[name] = Csr(parts, shape=tuple(shape))
-    return Saved(description.get("config") or {}, arrays, matrices)
+    shapes = description.get("matrices", dict[str, Any]) if "matrices" in description else {}
+    for name, shape in shapes.items():
+        if any(f"{name}.{part}" not in arrays for part in ("data", "indices", "indptr")):
+            raise damaged(path, f"the matrix {name!r} is missing")
+        data, indices, indptr = (arrays.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
+        matrices[name] = checked_matrix((data, indices, indptr), shape, f"{path}: the matrix {name!r}")
+    config = Entries(description.values.get("config") or {}, f"{path / CONFIG}: config")
+    return Saved(config.values, arrays, matrices, path)
 
 
 def read_description(path: Path, *, kind: str | None = None) -> dict[str, Any]:
     """Read the config.json of a folder, which must hold a `kind` if one is given."""
-    description = read_json(path / CONFIG)
+    description: Any = read_json(path / CONFIG)
     if not isinstance(description, dict) or description.get("format") != "labelwise":
         raise StorageError(f"{path / CONFIG} was not written by labelwise; give a folder that labelwise saved")
-    if description.get("version", 0) > FORMAT_VERSION:
+    if typed(Annotated[int, Range(at_least=0)], description.get("version", 0), path / CONFIG) > FORMAT_VERSION:
         raise StorageError(
             f"{path} has format version {description['version']}, written by labelwise "
-            f"{description.get('labelwise', '?')}; this is {__version__}, which reads versions up to {FORMAT_VERSION}: "
-            "run pip install --upgrade labelwise"
+            f"{shown(description.get('labelwise', '?'))}; this is {__version__}, which reads versions up to "
+            f"{FORMAT_VERSION}: run pip install --upgrade labelwise"
         )
     if kind is not None and description.get("kind") != kind:
-        raise StorageError(f"{path} holds a saved {description.get('kind')}, not a {kind}; give the folder of a {kind}")
+        found = description.get("kind")
+        found = found if isinstance(found, str) and len(found) <= LONGEST_SHOWN else shown(found)
+        raise StorageError(f"{path} holds a saved {found}, not a {kind}; give the folder of a {kind}")
     return description
 
 
 def read_json(path: Path) -> Any:
     """Read a JSON file, or say in one sentence why not."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as err:
-        raise StorageError(f"{path} does not exist; give a folder that labelwise saved") from err
-    except (ValueError, OSError) as err:
-        raise StorageError(f"{path} cannot be read ({err}); copy or make it again") from err
+    return parse_json(file_bytes(path, MOST_JSON_BYTES), path)
 
 
 def map_arrays(file: Path) -> dict[str, npt.NDArray[Any]]:
     """The arrays of a safetensors file as read-only views of the mapped file: nothing is copied."""
-    damaged = StorageError(f"{file} is not a valid safetensors file; copy or make it again")
+    wrong = StorageError(f"{file} is not a valid safetensors file; copy or make it again")
+    check_file(file)
     whole = np.memmap(file, np.uint8, "r") if file.stat().st_size >= 8 else np.empty(0, np.uint8)
     if len(whole) < 8:
-        raise damaged
+        raise wrong
     begin = 8 + int(whole[:8].view("<u8")[0])
+    if begin > len(whole) or begin > MOST_JSON_BYTES:
+        raise wrong
+    header = parse_json(bytes(whole[8:begin]), f"{file} is not a valid safetensors file: its header")
     arrays: dict[str, npt.NDArray[Any]] = {}
-    try:
-        header = json.loads(bytes(whole[8:begin]))
-        for name, entry in header.items():
-            if name == "__metadata__":
-                continue
-            start, end = (begin + int(offset) for offset in entry["data_offsets"])
-            dtype = np.dtype(_DTYPES[entry["dtype"]])
-            if not begin <= start <= end <= len(whole):
-                raise damaged
-            arrays[name] = np.asarray(whole[start:end]).view(dtype).reshape(entry["shape"])
-    except (ValueError, KeyError, TypeError, AttributeError) as err:
-        raise damaged from err
+    for name, entry in Entries(header, file).values.items():
+        if name == "__metadata__":
+            continue
+        found = _mapped(whole[begin:], Entries(entry, f"{file}: {name}"))
+        if found is None:
+            raise wrong
+        arrays[name] = found
     return arrays
+
+
+def _mapped(content: npt.NDArray[np.uint8], entry: Entries) -> npt.NDArray[Any] | None:
+    """One array of a safetensors file; None where type, shape and place do not fit each other or the file."""
+    start, end = entry.get("data_offsets", tuple[Length, Length])
+    dtype, shape = _DTYPES.get(entry.get("dtype", str)), entry.get("shape", list[Length])
+    if dtype is None or len(shape) > MOST_DIMENSIONS or not start <= end <= len(content):
+        return None
+    itemsize = np.dtype(dtype).itemsize
+    # An array off its alignment would be of another type for the kernels, which are compiled for each type.
+    aligned = (content.ctypes.data + start) % itemsize == 0
+    if not aligned or math.prod(shape) * itemsize != end - start:
+        return None
+    try:
+        return np.asarray(content[start:end]).view(dtype).reshape(shape)
+    except ValueError:  # no bytes, and a shape that numpy cannot have
+        return None
 
 
 def restore(cls: type[T], values: Mapping[str, Any], path: Path | str) -> T:
@@ -281,35 +327,36 @@ def restore(cls: type[T], values: Mapping[str, Any], path: Path | str) -> T:
 
 def _restored(cls: type[T], values: Mapping[str, Any], path: Path | str) -> T:
     kinds = get_type_hints(cls)
-    values = _with_present_names(values, getattr(cls, "RENAMED", {}), set(kinds))
+    values = Entries(values, f"{path} has settings that are wrong").values
+    values = _with_present_names(values, getattr(cls, "RENAMED", {}), set(kinds), path)
     unknown = sorted(set(values) - set(kinds))
     if unknown:
         raise StorageError(
-            f"{path} has settings that labelwise {__version__} does not know ({', '.join(unknown)}); "
+            f"{path} has settings that labelwise {__version__} does not know ({shown(', '.join(unknown))[1:-1]}); "
             "it was written by a newer version: run pip install --upgrade labelwise"
         )
     ready: dict[str, Any] = {}
     for name, value in values.items():
         kind: Any = kinds[name]
         if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-            ready[name] = _restored(kind, value, path)
+            ready[name] = _restored(kind, value, f"{path}: {name}")
         else:
-            ready[name] = tuple(value) if get_origin(kind) is tuple else value
+            ready[name] = tuple(value) if get_origin(kind) is tuple and isinstance(value, list) else value
     return cls(**ready)
 
 
 def _with_present_names(
-    values: Mapping[str, Any], renamed: Mapping[str, str | None], known: set[str]
+    values: Mapping[str, Any], renamed: Mapping[str, str | None], known: set[str], path: Path | str
 ) -> Mapping[str, Any]:
     """Settings as they are called today; those of an earlier version that are gone are left out."""
     present = {name: value for name, value in values.items() if name in known or name not in renamed}
     for name in (set(values) & set(renamed)) - known:
-        path = renamed[name]
-        if path is not None:
-            *above, last = path.split(".")
+        setting = renamed[name]
+        if setting is not None:
+            *above, last = setting.split(".")
             place = present
             for part in above:
-                place = place.setdefault(part, {})
+                place = Entries(place.setdefault(part, {}), f"{path}: {part}").values
             place[last] = values[name]
     return present
 

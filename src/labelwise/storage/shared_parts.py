@@ -9,14 +9,17 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from labelwise import storage
 from labelwise.errors import StorageError
+from labelwise.storage.checks import check_folder
 
 T = TypeVar("T")
 SHARED = "shared"
-_LINK = re.compile(rf"(\.\./)+{SHARED}/[a-z]+-[0-9]+")
+_LINK = re.compile(rf"((?:\.\./)+){SHARED}/([a-z]+)-[0-9]+")
+_MEMBER = re.compile(r"members/[0-9]{2,}(/[a-z]+)?")
+"""Where a link lies in the folder of an ensemble: in a member's folder, or in that of its matcher."""
 
 
 class Savable(Protocol):
@@ -33,6 +36,12 @@ class SharedParts:
         self.root = root
         self._saved: dict[int, tuple[Savable, Path]] = {}
         self._loaded: dict[Path, Any] = {}
+
+    @classmethod
+    def of_folder(cls, path: Path) -> Self:
+        """The parts of a saved model, whose folder is checked before any file in it is opened."""
+        check_folder(path)
+        return cls()
 
     def save(self, part: Savable, folder: Path) -> None:
         """Write a part to its folder, or among the shared ones with a link where its folder would be."""
@@ -55,16 +64,27 @@ class SharedParts:
         """Read a part; one that was read before is given again."""
         place = folder
         if not folder.is_dir() and _link(folder).is_file():
-            link = storage.read_json(_link(folder))
-            target = link.get("folder") if isinstance(link, dict) else None
-            if not isinstance(target, str) or not _LINK.fullmatch(target):
-                raise StorageError(f"{_link(folder)} names no shared part of an ensemble; copy or make it again")
-            place = folder.parent / target
+            place = _shared_part(folder)
         place = place.resolve()
         if place not in self._loaded:
             self._loaded[place] = load(place)
         found: T = self._loaded[place]
         return found
+
+
+def _shared_part(folder: Path) -> Path:
+    """The folder that a link names: a part of the same name among the shared parts of the link's own ensemble."""
+    link = storage.read_json(_link(folder))
+    target = link.get("folder") if isinstance(link, dict) else None
+    found = _LINK.fullmatch(target) if isinstance(target, str) else None
+    if isinstance(target, str) and found is not None and found[2] == folder.name:
+        n_up, above = found[1].count("/"), folder.parent.resolve()
+        ensemble = Path(*above.parts[: len(above.parts) - n_up])
+        place = ensemble.joinpath(*Path(target).parts[n_up:])
+        if _MEMBER.fullmatch(above.relative_to(ensemble).as_posix()) and place.resolve() == place:
+            check_folder(place)
+            return place
+    raise StorageError(f"{_link(folder)} names no shared part of its ensemble; copy or make it again")
 
 
 def _link(folder: Path) -> Path:

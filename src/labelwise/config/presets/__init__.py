@@ -7,6 +7,7 @@ default.
 
 from __future__ import annotations
 
+import stat
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -24,6 +25,8 @@ Config: TypeAlias = LinearTreeConfig | XTransformerConfig
 DEFAULT = "default"
 AUTO = "auto"
 """Settings chosen for the data and the machine: see `labelwise.tuning`."""
+MOST_BYTES = 1 << 20
+"""Size of a file with settings, at most."""
 _MODELS: dict[str, type[Config]] = {config.kind: config for config in (LinearTreeConfig, XTransformerConfig)}
 """What `model` may be in a file: the kinds of single models."""
 _HERE = Path(__file__).parent
@@ -68,8 +71,8 @@ def load_preset(name: Path | str, **overrides: Any) -> Config:
         raise UsageError(f"there is no preset {str(name)!r}; there are: {known}. A file of your own ends in .toml")
     values = {} if name == DEFAULT else _read(path)
     model = values.pop("model", "linear-tree")
-    if model not in _MODELS:
-        raise UsageError(f"{name}: model is {model!r}; it must be one of {', '.join(map(repr, _MODELS))}")
+    if not isinstance(model, str) or model not in _MODELS:
+        raise UsageError(f"{name}: model is {shown(model)}; it must be one of {', '.join(map(repr, _MODELS))}")
     config: Config = with_settings(_MODELS[model](), values, str(name))
     return changed(config, overrides, "the settings given")
 
@@ -154,9 +157,19 @@ def changed(config: T, settings: Mapping[str, Any], where: str, spell: Callable[
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file."""
     try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+            raise UsageError(f"{path} is no file with settings; give a .toml file of at most {MOST_BYTES:,} bytes")
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as err:
         raise UsageError(f"{path} does not exist; give a .toml file, or one of: {', '.join(preset_names())}") from err
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
+    except OSError as err:
+        raise UsageError(f"{path} cannot be read ({err.strerror}); give a .toml file that you may read") from err
+    except RecursionError as err:
+        raise UsageError(f"{path} is nested too deeply; give a .toml file with settings") from err
+    except UsageError:
+        raise
+    except ValueError as err:  # of tomllib, of UTF-8, or of a number with thousands of digits
         raise UsageError(f"{path} is not valid TOML: {err}") from err

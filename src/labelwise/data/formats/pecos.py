@@ -1,26 +1,21 @@
 """X-Transformer and PECOS folders: npz matrices, raw texts a line each, a file of label names."""
 
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelwise.data.archive import WriteCompression, open_writer
 from labelwise.data.batch import DataSource, DocumentBatch, FileSource, NumberedLabels, label_matrix, zero_one
-from labelwise.data.files import check_regular, most_numbers, most_unpacked, too_large
 from labelwise.data.formats.format import FileFormat
 from labelwise.data.formats.matrix import matrix_batches
 from labelwise.data.formats.writer import NO_IDS, TextWriter, one_line
 from labelwise.data.label_names import column_names, find_beside, label_list
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError, UsageError
-from labelwise.types import Csr
+from labelwise.storage.npz import load_npz
 
 SPLIT_TAGS = {"train": ("trn", "train"), "validation": ("val", "dev", "valid"), "test": ("tst", "test")}
 NAME_FILES = ("label_map.txt", "output-items.txt")
@@ -47,7 +42,7 @@ class PecosSource(FileSource):
 
     def __post_init__(self) -> None:
         first = next(iter(self.files.values())).Y
-        n_labels = load_npz(first, self.options.max_unpacked).shape[1]
+        n_labels = load_npz(first, max_unpacked=self.options.max_unpacked).shape[1]
         names = label_list(self.path, max_unpacked=self.options.max_unpacked)
         if names is None or len(names) != n_labels:
             path = next((p for name in NAME_FILES if (p := find_beside(self.path, name)) is not None), None)
@@ -62,11 +57,11 @@ class PecosSource(FileSource):
     def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         files = self.files[split]
-        Y = load_npz(files.Y, self.options.max_unpacked)
+        Y = load_npz(files.Y, max_unpacked=self.options.max_unpacked)
         if Y.shape[1] != len(self.labels.names):
             message = f"Y has {Y.shape[1]} columns, but the first split has {len(self.labels.names)}"
             raise DataError(message, path=files.Y)
-        X = None if files.X is None else load_npz(files.X, self.options.max_unpacked).astype(np.float32)
+        X = None if files.X is None else load_npz(files.X, max_unpacked=self.options.max_unpacked).astype(np.float32)
         if X is not None and X.shape[0] != Y.shape[0]:
             message = f"X has {X.shape[0]} rows but {files.Y.name} has {Y.shape[0]}; they belong together"
             raise DataError(message, path=files.X)
@@ -140,95 +135,6 @@ class PecosWriter(TextWriter):
         if self._n_changed:
             lost.append(f"line breaks in {self._n_changed} texts became spaces")
         return lost
-
-
-def load_npz(path: Path, max_unpacked: int | None = None) -> Csr:
-    """A sparse matrix that scipy saved, checked; nothing in the file is executed."""
-    check_regular(path)
-    if path.stat().st_size == 0:
-        raise DataError("the file is empty; it should hold a sparse matrix", path=path)
-    try:
-        arrays = _read_arrays(path, most_unpacked(path, max_unpacked))
-    except DataError:
-        raise
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as err:
-        message = f"not a whole npz file ({err}); fetch it again, or save it with scipy.sparse.save_npz"
-        raise DataError(message, path=path) from err
-    except (AttributeError, RuntimeError, TypeError, SyntaxError, MemoryError, OverflowError) as err:
-        raise DataError(f"not a whole npz file ({err}); fetch it again", path=path) from err
-    try:
-        return _matrix(arrays, most_numbers([path]))
-    except (KeyError, ValueError, TypeError, IndexError, OverflowError, MemoryError) as err:
-        message = f"not a sparse matrix ({err}); save it with scipy.sparse.save_npz"
-        raise DataError(message, path=path) from err
-
-
-def _read_arrays(path: Path, most: int) -> dict[str, Any]:
-    """The arrays of an npz file, none of which is larger than its part of the file."""
-    arrays: dict[str, Any] = {}
-    with path.open("rb") as raw:
-        if raw.read(6) == b"\x93NUMPY":
-            raise DataError("holds one array where scipy.sparse.save_npz writes several", path=path)
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        if sum(member.file_size for member in members) > most:
-            raise too_large(path, most)
-        for member in members:
-            with archive.open(member) as stream:
-                major, _ = np.lib.format.read_magic(stream)
-                read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-                shape, _, dtype = read(stream)
-                if dtype.hasobject or dtype.itemsize * prod(shape) > member.file_size:
-                    raise ValueError(f"{member.filename} is to hold {shape} values of type {dtype}")
-            with archive.open(member) as stream:
-                arrays[member.filename.removesuffix(".npy")] = np.lib.format.read_array(stream, allow_pickle=False)
-    return arrays
-
-
-def _matrix(arrays: Mapping[str, Any], most_rows: int) -> Csr:
-    """The matrix of saved arrays, with at most so many rows; ValueError if they do not make one."""
-    kind = arrays["format"].item()
-    kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
-    n_rows, n_columns = (int(n) for n in arrays["shape"])
-    data = arrays["data"]
-    if n_rows < 0 or n_columns < 0 or max(n_rows, n_columns) >= 1 << 31:
-        raise ValueError(f"its shape is {n_rows} x {n_columns}")
-    if n_rows > most_rows:
-        raise ValueError(f"it has {n_rows:,} rows, but a file of this size can tell of {most_rows:,} at most")
-    if data.dtype.kind not in "biuf":
-        raise ValueError(f"its values are of type {data.dtype}")
-    with np.errstate(over="ignore"):
-        data = data.astype(np.float32, copy=False)
-    if not np.isfinite(data).all():
-        raise ValueError("some values are not finite")
-    if kind == "coo":
-        _check_range("row", arrays["row"], n_rows)
-        _check_range("col", arrays["col"], n_columns)
-        made: Csr = sp.coo_array((data, (arrays["row"], arrays["col"])), shape=(n_rows, n_columns)).tocsr()
-        return made
-    if kind not in ("csr", "csc"):
-        raise ValueError(f"its format is {kind!r}; csr, csc and coo can be read")
-    outer, inner = (n_rows, n_columns) if kind == "csr" else (n_columns, n_rows)
-    indptr, indices = arrays["indptr"], arrays["indices"]
-    if indptr.dtype.kind not in "iu" or indptr.shape != (outer + 1,) or indptr[0] != 0:
-        raise ValueError("its indptr does not fit its shape")
-    if (np.diff(indptr.astype(np.int64)) < 0).any() or indptr[-1] != indices.size or data.shape != indices.shape:
-        raise ValueError("its indptr, indices and data do not fit together")
-    _check_range("indices", indices, inner)
-    parts = (data, indices.astype(np.int32, copy=False), indptr)
-    if kind == "csr":
-        made = sp.csr_array(parts, shape=(n_rows, n_columns))
-    else:
-        made = sp.csc_array(parts, shape=(n_rows, n_columns)).tocsr()
-    made.sum_duplicates()
-    return made
-
-
-def _check_range(name: str, numbers: Any, limit: int) -> None:
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-        raise ValueError(f"its {name} are not whole numbers")
-    if numbers.size and (numbers.min() < 0 or numbers.max() >= limit):
-        raise ValueError(f"its {name} are out of range: they should be from 0 to {limit - 1}")
 
 
 FORMAT = FileFormat(

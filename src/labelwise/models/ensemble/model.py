@@ -12,9 +12,10 @@ import numpy as np
 
 from labelwise import storage
 from labelwise.config import EnsembleConfig, Rule, ScoreSpace
+from labelwise.config.settings import NonNegative
 from labelwise.data import Dataset
-from labelwise.errors import StorageError, UsageError
-from labelwise.models.base import Model, check_fitted, load_model
+from labelwise.errors import UsageError
+from labelwise.models.base import Model, check_fitted, load_model, saved_entries
 from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.models.card import render_card
 from labelwise.models.ensemble.members import fit_members
@@ -26,6 +27,7 @@ from labelwise.models.sharing import share_parts
 from labelwise.models.stages import StageCache
 from labelwise.models.training_data import DocumentSource, Holdout, TrainingData, check_texts
 from labelwise.models.training_report import MemberResult, TrainingReport, Tuning
+from labelwise.storage.checks import LARGEST_FACTOR, damaged
 from labelwise.storage.run_directory import open_run
 from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, Floats, Ints, OnEvent
@@ -297,19 +299,26 @@ class Ensemble(Model):
     @classmethod
     def load(cls, path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Self:
         """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
-        path, shelf = Path(path), shelf or SharedParts()
-        about = storage.read_description(path, kind=cls.kind)["config"]
-        settings, chosen = dict(about["config"]), about["chosen"]
-        n_members = len(settings.pop("members"))
+        path = Path(path)
+        shelf, about = shelf or SharedParts.of_folder(path), saved_entries(path, cls.kind)
+        settings, chosen = about.table("config"), about.table("chosen")
+        n_members, weights = len(settings.get("members", list[Any])), chosen.get("weights", list[NonNegative])
+        if not n_members or len(weights) != n_members or not 0 < sum(weights) <= LARGEST_FACTOR:
+            raise damaged(path, f"its {len(weights)} weights are not those of {n_members} members")
         places = [path / "members" / f"{number:02}" for number in range(1, n_members + 1)]
         members = [load_model(place, verify=verify, shelf=shelf) for place in places]
-        config = storage.restore(EnsembleConfig, settings, path)
+        if any(model.combination is not None for model in members):
+            raise damaged(path, "a member is an ensemble itself")
+        others = {name: value for name, value in settings.values.items() if name != "members"}
+        config = storage.restore(EnsembleConfig, others, path)
         self = cls(replace(config, members=tuple(model.config for model in members)))
         self._load_common(path, about)
-        self.members_, self.weights_ = members, np.array(chosen["weights"], np.float64)
-        self.rule_, self.over_ = chosen["rule"], chosen["over"]
-        if len(self.weights_) != n_members or any(model.labels_ != self.labels_ for model in members):
-            raise StorageError(f"{path} holds members that do not belong together; copy or make it again")
+        self.members_, self.weights_ = members, np.array(weights, np.float64)
+        self.rule_, self.over_ = chosen.get("rule", Rule), chosen.get("over", ScoreSpace)
+        if any(model.labels_ != self.labels_ or model.reads_texts != members[0].reads_texts for model in members) or (
+            self.over_ == "probabilities" and any(model.calibrator_ is None for model in members)
+        ):
+            raise damaged(path, "it holds members that do not belong together")
         self.tfidf_ = members[0].tfidf_
         share_parts(members)
         return self

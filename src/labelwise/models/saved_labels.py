@@ -1,0 +1,40 @@
+"""The label names of a model folder: one a line in `labels.txt`, or JSON strings where names hold line breaks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from labelwise.data.label_names import distinct_names
+from labelwise.storage.checks import damaged, file_bytes
+
+PLAIN, QUOTED = "labels.txt", "labels.jsonl"
+MOST_BYTES = 1 << 31
+"""Size of the largest file of names that is read."""
+
+
+def read_labels(folder: Path, n_labels: int) -> list[str]:
+    """The names, as many as the model has labels; all of them different, and none that cannot be written again."""
+    file = folder / QUOTED if (folder / QUOTED).exists() else folder / PLAIN
+    if not file.exists():
+        raise damaged(folder, f"it lacks its {n_labels} label names")
+    try:
+        lines = file_bytes(file, MOST_BYTES).decode("utf-8").split("\n")
+    except UnicodeDecodeError as err:
+        raise damaged(file, f"it is not UTF-8 ({err.reason} at byte {err.start})") from err
+    if lines and not lines[-1]:
+        lines.pop()
+    if len(lines) != n_labels:
+        raise damaged(folder, f"it lacks its {n_labels} label names: {file.name} has {len(lines)}")
+    names = lines if file.name == PLAIN else [_unquoted(line, number, file) for number, line in enumerate(lines, 1)]
+    return distinct_names(names, file)
+
+
+def _unquoted(line: str, number: int, file: Path) -> str:
+    try:
+        name = json.loads(line) if line.startswith('"') else None
+        if isinstance(name, str) and name.encode("utf-8"):
+            return name
+    except ValueError:  # no JSON, or half of a surrogate pair
+        pass
+    raise damaged(file, f"line {number} holds no label name as a JSON string")

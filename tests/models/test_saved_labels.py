@@ -1,0 +1,43 @@
+"""The label names of a model folder."""
+
+import gzip
+
+import pytest
+
+from labelwise.errors import LabelwiseError
+from labelwise.models.saved_labels import read_labels
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "names"),
+    [
+        ("labels.txt", "a\nb c\n\ufeffd\n", ["a", "b c", "\ufeffd"]),
+        ("labels.txt", "\ufeffa\nb\u2028c\n\x00\n", ["\ufeffa", "b\u2028c", "\x00"]),
+        ("labels.jsonl", '"a\\nb"\n"\\ud83d\\ude00"\n', ["a\nb", "😀"]),
+    ],
+)
+def test_names_that_are_read(tmp_path, file, text, names):
+    (tmp_path / file).write_text(text, encoding="utf-8", newline="\n")
+    assert read_labels(tmp_path, len(names)) == names
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("labels.txt", b"a\n", "lacks its 2 label names: labels.txt has 1"),
+        ("labels.txt", b"a\nb\nc\n", "lacks its 2 label names: labels.txt has 3"),
+        ("labels.txt", b"a\na\n", "the label 'a' stands on line 1 already"),
+        ("labels.txt", b"a\n\n", "a label name is empty"),
+        ("labels.txt", b"a\n\xff\n", "it is not UTF-8"),
+        ("labels.txt", gzip.compress(b"a\nb\n"), "labels.txt"),
+        ("labels.txt.gz", gzip.compress(b"a\nb\n"), "lacks its 2 label names"),
+        ("labels.jsonl", b'"a"\n' + b"[" * 100_000 + b"\n", "line 2 holds no label name as a JSON string"),
+        ("labels.jsonl", b'"a"\n"\\ud800"\n', "line 2 holds no label name as a JSON string"),
+        ("labels.jsonl", b'"a"\n5\n', "line 2 holds no label name as a JSON string"),
+        ("labels.jsonl", b'"a"\n"b\n', "line 2 holds no label name as a JSON string"),
+    ],
+)
+def test_names_that_are_refused(tmp_path, file, content, message):
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(LabelwiseError, match=message):
+        read_labels(tmp_path, 2)
