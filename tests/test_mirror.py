@@ -37,6 +37,7 @@ OTHER_TESTS = {
     "integrations/onnx/test_openvino": "an exported model in another program",
     "integrations/onnx/test_serving": "an exported model in the server",
     "match/test_architectures": "fine-tuning of every architecture",
+    "models/test_model_folders": "folders of models that somebody has changed",
     "model_formats/test_old_models": "models that earlier versions saved",
     "models/test_model_folders": "folders of models that somebody has changed",
     "serve/test_browser": "the page in a browser",

@@ -29,6 +29,7 @@ from labelwise import (
 )
 from labelwise.errors import StorageError
 from labelwise.integrations.quantized_export import pack_ranker, ranker_folders
+from labelwise.models.calibrator import Calibrator
 from tests.storage.opened import heard
 
 N_LABELS = 12
@@ -62,6 +63,8 @@ def folders(tmp_path_factory):
     models["features"] = LinearTree(configs["two"]).fit(X, Y, label_names=NAMES)
     kept = keep_documents(models["two"], Dataset(Y=Y, labels=NAMES, texts=texts))
     models["grown"] = add_labels(kept, [NewLabel("line\nbreak", None, ["word1 new"])])
+    curve = {"scores": np.array([0.0, 1.0]), "probabilities": np.array([0.1, 0.9])}
+    models["tree"].calibrator_ = Calibrator(**curve, n_docs=90, n_pairs=900, n_hits=90)
     models["ensemble"] = Ensemble.of([models["tree"], models["slice"]])
     for name, model in models.items():
         model.save(place / name)
@@ -155,7 +158,8 @@ def test_every_array_is_checked(copy_of, folders, kind):
                 damaged = damage(array)
                 same = damaged.dtype == array.dtype and np.array_equal(damaged, array)
                 rewrite(part, arrays | {name: damaged})
-                harmless = damage is backwards or same or not array.size
+                harmless = damage is backwards or same or not array.size or array.dtype == np.int8
+                harmless |= damage is other_type and name.endswith(".data")  # of a matrix, in any type of number
                 assert was_refused(folder) or harmless, f"{damage.__name__} of {part.name}/{name}"
         rewrite(part, arrays)
     ask(folder)
@@ -166,7 +170,7 @@ def test_what_an_array_may_not_be_is_told(copy_of):
     folder = copy_of("tree")
     part = folder / "tree-0" / "ranker"
     arrays = load_file(part / storage.ARRAYS)
-    rewrite(part, arrays | {"0.entry_child": np.full(len(arrays["0.entry_child"]), 0xFFFFFF, np.uint32)})
+    rewrite(part, arrays | {"0.entry_child": np.full(len(arrays["0.entry_child"]), 255, np.uint8)})
     with pytest.raises(StorageError, match=r"block 0 of the arrays '0\.…' is wrong: it has weights of a child that"):
         load_model(folder, verify=False)
     rewrite(part, arrays)
@@ -265,7 +269,7 @@ def test_an_ensemble_inside_of_an_ensemble_is_refused(copy_of, folders):
     "target",
     [
         *("../shared/tfidf-1", "../../../shared/tfidf-1", "../../shared/tfidf-9", "../../shared/index-1"),
-        *("shared/tfidf-1", "/shared/tfidf-1", "../../shared/../shared/tfidf-1", "../../shared/tfidf-1/", 5, None, []),
+        *("shared/tfidf-1", "/shared/tfidf-1", "../../shared/./tfidf-1", "../../shared/tfidf-1/", 5, None, []),
     ],
 )
 def test_links_to_other_places_than_the_shared_parts_are_refused(copy_of, target):

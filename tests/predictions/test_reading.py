@@ -80,13 +80,13 @@ def test_reads_a_matrix(tmp_path: Path):
     bad = toy().matrix.copy()
     bad.data[3] = np.nan
     sp.save_npz(tmp_path / "p.npz", bad)
-    with pytest.raises(DataError, match=r"p\.npz, line 3: a score is not a finite"):
+    with pytest.raises(DataError, match=r"p\.npz: not a sparse matrix .some values are not finite"):
         read_predictions(tmp_path / "p.npz")
 
 
 def test_pickled_npz_is_refused(tmp_path: Path):
     np.savez(tmp_path / "p.npz", format=np.array([{"evil": 1}], dtype=object))
-    with pytest.raises(DataError, match="not a sparse matrix"):
+    with pytest.raises(DataError, match="not a whole npz file"):
         read_predictions(tmp_path / "p.npz")
 
 

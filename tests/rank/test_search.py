@@ -265,3 +265,36 @@ def test_a_search_without_a_root_needs_a_shortlist_of_its_documents():
     start = Shortlist.of(sp.csr_array((8, levels[1].n_parents), dtype=np.float32), "l3-hinge")
     with pytest.raises(UsageError, match="of 8 documents, not of these 9"):
         search.top(Features.of(X), beam=1, top_k=5, start=start)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_very_many_features_only_those_with_weights_take_memory(seed):
+    _, levels, X = problem(seed, depth=2, n_docs=9)
+    wanted = BeamSearch(levels, n_features=X.shape[1]).top(Features.of(X), beam=3, top_k=4)
+    n_features = (1 << 31) - 1
+    wide = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
+    more = sp.csr_array((np.ones(9, np.float32), (np.arange(9), np.full(9, n_features - 1))), shape=wide.shape)
+    search = BeamSearch(levels, n_features=n_features)
+    for documents in (wide, sp.csr_array(wide + more)):  # a feature that has no weights
+        found = search.top(Features.of(documents), beam=3, top_k=4)
+        same(found, wanted)
+        same(search.top(Features.of(documents[[4]]), beam=3, top_k=4), wanted[[4]])
+
+
+def test_rows_of_a_lopsided_level_are_not_written_out_in_full(monkeypatch):
+    rng = np.random.default_rng(0)
+    parents = np.repeat(np.arange(21), [400, *[10] * 20])
+    tree = [(rng.normal(size=(31, len(above))).astype(np.float32), above) for above in (np.zeros(21, int), parents)]
+    levels = [level_of(W, above) for W, above in tree]
+    X = sp.csr_array(rng.random((8, 30)).astype(np.float32))
+    usual = BeamSearch(levels, n_features=30)
+    monkeypatch.setattr("labelwise.rank.search.FULL_CELLS", 0)
+    monkeypatch.setattr("labelwise.rank.search.CELLS_PER_ENTRY", 2)
+    lopsided = BeamSearch(levels, n_features=30)
+    assert usual._lookups[1][4].size > 30 * 400 * 20
+    assert lopsided._lookups[1][4].size == 0
+    assert lopsided._lookups[0][4].size == usual._lookups[0][4].size
+    for beam in (2, 30):
+        found, wanted = (search.top(Features.of(X), beam=beam, top_k=5) for search in (lopsided, usual))
+        assert found.indices.tolist() == wanted.indices.tolist()
+        np.testing.assert_allclose(found.data, wanted.data, rtol=1e-5)

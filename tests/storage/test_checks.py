@@ -202,6 +202,8 @@ def test_a_description_of_other_types_is_refused(folder, changes):
         {"score_transform": "x" * 1_000_000},
         {"ranker": {"bias": float("nan")}},
         {"x" * 100_000: 1},
+        {"kind": None},
+        {"RENAMED": {}},
     ],
 )
 def test_settings_of_a_folder_are_checked_like_any_others(values):

@@ -19,6 +19,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -252,7 +253,7 @@ def change_entries(file: Path, draw: random.Random) -> str:
     """Change a JSON file, some places of it."""
     try:
         value = json.loads(file.read_text())
-    except ValueError:
+    except (ValueError, RecursionError):
         return "nothing"
     notes = [change_json(value, draw, NAMES) for _ in range(draw.choice([1, 1, 2]))]
     file.write_text(to_text(value), errors="surrogatepass")
@@ -383,18 +384,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--kinds", choices=("linear", "neural", "all"), default="linear")
     parser.add_argument("--bounds-check", action="store_true")
+    parser.add_argument("--bases", type=Path, help="folder for the models that are changed, made if it is empty")
     options, others = parser.parse_known_args()
     os.environ.update(NUMBA_NUM_THREADS="1", OMP_NUM_THREADS="1")
     if options.bounds_check:
         os.environ["NUMBA_BOUNDSCHECK"] = "1"
         os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / "numba-bounds-check"))
     with tempfile.TemporaryDirectory(prefix="fuzz-bases-") as folder:
-        place = Path(folder)
-        if options.kinds != "neural":
-            in_child(lambda: write_linear(place))
-        if options.kinds != "linear":
-            in_child(lambda: write_neural(place))
-        bases.update({path.name: path for path in place.iterdir() if path.is_dir()})
+        for kinds, write in (("linear", write_linear), ("neural", write_neural)):
+            place = Path(options.bases or folder) / kinds
+            if options.kinds in (kinds, "all") and not place.is_dir():
+                in_child(partial(write, place))
+            if options.kinds in (kinds, "all"):
+                bases.update({path.name: path for path in sorted(place.iterdir()) if path.is_dir()})
         return command(make_case, check, about=__doc__ or "", cases=3000, prepare=prepare, arguments=others)
 
 

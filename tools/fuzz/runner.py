@@ -624,10 +624,11 @@ def _only(
 ) -> int:
     """Run one case in this process."""
     global _scratch
-    if prepare is not None:
-        prepare()
     with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
         _scratch = Path(place)
+        if prepare is not None:
+            prepare()
+        _clear(_scratch)
         case = make_case(seed)
         print(f"{case.path or ''}: {case.note}")
         outcome = check(case)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +24,11 @@ from labelwise.types import Csr, OnEvent
 _SCORES_PER_BATCH = 1 << 21
 # Rows with weights for this share of a node's children are written out in full when a model is loaded.
 FULL_SHARE = 0.2
+FULL_CELLS, CELLS_PER_ENTRY = 1 << 24, 64
+"""Most numbers of rows that are written out in full: so many, and so many for each weight. Only levels whose largest
+node has far more children than the others have more; none of their rows is then written out."""
+WIDE, FEATURES_PER_ROW = 1 << 22, 8
+"""Of more features than both allow, only those that have weights are looked up: memory depends on the weights then."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +56,8 @@ class Shortlist:
         scores = np.zeros((found.shape[0], width), np.float32)
         filled = np.arange(width) < counts[:, None]
         nodes[filled] = found.indices
-        scores[filled] = np.float32(weight) * _logarithms(found.data, score_transform)
+        if weight:  # 0 times the logarithm of nothing would be no number
+            scores[filled] = np.float32(weight) * _logarithms(found.data, score_transform)
         return cls(nodes, scores)
 
 
@@ -66,22 +72,26 @@ class BeamSearch:
         if any(level.least_n_features > n_features for level in levels):
             raise UsageError(f"there are weights of features beyond the {n_features} of the documents")
         self.levels, self.n_features, self.score_transform = list(levels), n_features, score_transform
+        searched, self._used = self.levels, _used_features(self.levels, n_features)
+        self._n_looked_up = n_features
+        if self._used is not None:
+            searched, self._n_looked_up = [_renumbered(level, self._used) for level in searched], len(self._used)
         self._arrays = [
             tuple(
                 array.view(np.uint16) if array.dtype == np.float16 else array for array in level.to_arrays("").values()
             )
-            for level in self.levels
+            for level in searched
         ]
         self._largest = [int(np.diff(level.child_indptr).max(initial=1)) for level in self.levels]
         self._lookups = [
             (
-                *index_features(level.row_indptr, level.row_feature, n_features),
-                *spread_rows(arrays, np.float32(FULL_SHARE)),
+                *index_features(level.row_indptr, level.row_feature, self._n_looked_up),
+                *spread_rows(arrays, np.float32(_full_share(level, largest))),
             )
-            for level, arrays in zip(self.levels, self._arrays, strict=True)
+            for level, arrays, largest in zip(searched, self._arrays, self._largest, strict=True)
         ]
         # A single parent's rows, the root's above all, are looked up by every document: their table stands ready.
-        self._standing = [_row_table(level, n_features) if level.n_parents == 1 else None for level in self.levels]
+        self._standing = [_row_table(level, self._n_looked_up) if level.n_parents == 1 else None for level in searched]
         nothing = (np.empty(0, np.float32), np.empty(0, np.int32), np.zeros(2, np.int32))
         self._empty = Csr(nothing, shape=(1, self.levels[-1].n_children))
         self._local = threading.local()
@@ -111,6 +121,8 @@ class BeamSearch:
             raise UsageError(f"the search begins at {self.levels[0].n_parents} nodes; say where, by a shortlist")
         if start is not None and len(start.nodes) != n_docs:
             raise UsageError(f"the shortlist is of {len(start.nodes)} documents, not of these {n_docs}")
+        if self._used is not None:
+            documents = _only_used(documents, self._used)
         first = 1 if start is None else start.nodes.shape[1]
         width = max(
             min(beam if depth else first, level.n_parents) * largest
@@ -151,7 +163,7 @@ class BeamSearch:
         else:
             best, scores = start.nodes[begin:end], start.scores[begin:end]
         if not hasattr(self._local, "table"):
-            self._local.table = np.full(self.n_features, -1, np.int32)
+            self._local.table = np.full(self._n_looked_up, -1, np.int32)
         table, bounded = self._local.table, TRANSFORMS[self.score_transform].bounded
         for depth, arrays in enumerate(self._arrays):
             last = depth == len(self.levels) - 1
@@ -171,6 +183,46 @@ def _logarithms(scores: npt.NDArray[np.float32], score_transform: ScoreTransform
     """Scores as logarithms of what is multiplied along a path, as the kernels compute them further down."""
     logarithm = TRANSFORMS[score_transform].logarithm
     return np.zeros_like(scores) if logarithm is None else logarithm(scores).astype(np.float32)
+
+
+def _used_features(levels: Sequence[LevelWeights], n_features: int) -> npt.NDArray[np.uint32] | None:
+    """The features that have weights, where these are few of very many features; otherwise None."""
+    n_rows = sum(len(level.row_feature) for level in levels)
+    if n_features <= max(WIDE, FEATURES_PER_ROW * n_rows):
+        return None
+    return np.unique(np.concatenate([level.row_feature for level in levels]))
+
+
+def _renumbered(level: LevelWeights, used: npt.NDArray[np.uint32]) -> LevelWeights:
+    """The level with numbers of features that count those with weights only."""
+    return replace(level, row_feature=np.searchsorted(used, level.row_feature).astype(np.uint32))
+
+
+def _only_used(documents: Features, used: npt.NDArray[np.uint32]) -> Features:
+    """The documents without features that have no weights, the others renumbered like those of the levels."""
+    place = np.searchsorted(used, documents.indices)
+    kept = np.append(used, np.uint32(0))[place] == documents.indices
+    kept &= place < len(used)
+    return replace(
+        documents,
+        indptr=np.concatenate((np.zeros(1, np.int64), np.cumsum(kept)))[documents.indptr],
+        indices=place[kept].astype(np.uint32),
+        data=documents.data[kept],
+        n_features=len(used),
+    )
+
+
+def _full_share(level: LevelWeights, largest: int) -> float:
+    """The least share of a node's children that makes a row written out in full; infinity where these are too many."""
+    most = FULL_CELLS + CELLS_PER_ENTRY * len(level.entry_child)
+    if len(level.row_feature) * largest <= most:
+        return FULL_SHARE
+    begins = np.concatenate((np.zeros(1, np.uint32), level.row_end[:-1]))
+    n_rows = np.diff(level.row_indptr)
+    begins[level.row_indptr[:-1][n_rows > 0]] = 0
+    n_children = np.repeat(np.diff(level.child_indptr), n_rows)
+    n_full = np.count_nonzero(level.row_end - begins >= FULL_SHARE * n_children)
+    return FULL_SHARE if n_full * largest <= most else np.inf
 
 
 def _row_table(level: LevelWeights, n_features: int) -> npt.NDArray[np.int32]:

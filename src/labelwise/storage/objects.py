@@ -326,7 +326,8 @@ def restore(cls: type[T], values: Mapping[str, Any], path: Path | str) -> T:
 
 
 def _restored(cls: type[T], values: Mapping[str, Any], path: Path | str) -> T:
-    kinds = get_type_hints(cls)
+    hints = get_type_hints(cls)
+    kinds = {field.name: hints[field.name] for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     values = Entries(values, f"{path} has settings that are wrong").values
     values = _with_present_names(values, getattr(cls, "RENAMED", {}), set(kinds), path)
     unknown = sorted(set(values) - set(kinds))
