@@ -32,6 +32,8 @@ OTHER_TESTS = {
     "docs/test_pages": "the examples of the pages",
     "docs/test_public_names": "the examples of the public names",
     "docs/test_site": "the site made of the pages",
+    "fuzz/test_api_edges": "a part of tools/fuzz/api_edges.py",
+    "fuzz/test_data_files": "a part of tools/fuzz/data_files.py",
     "incremental/test_use": "a grown model in the other parts: calibration, explanations, saving",
     "integrations/onnx/test_onnx_export": "the exported model, in a folder with the fixtures that it needs",
     "integrations/onnx/test_openvino": "an exported model in another program",

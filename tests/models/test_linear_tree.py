@@ -484,3 +484,52 @@ def test_progress_is_told():
     finished = [values["task"] for values in events if values.get("finished")]
     assert finished.count("training the labels") == 3
     assert finished.count("predicting") == 3
+
+
+@pytest.mark.parametrize("index", [10**6, -3])
+def test_matrices_with_an_index_out_of_range(index):
+    X, Y = FEATURES.copy(), label_matrix(LABELS)
+    model = LinearTree().fit(X, Y)
+    X.indices[-1] = index
+    for use in (lambda: LinearTree().fit(X, Y), lambda: model.predict(X)):
+        with pytest.raises(DataError, match="X is damaged: an index lies outside its shape"):
+            use()
+    Y.indices[-1] = index
+    with pytest.raises(DataError, match="Y is damaged: an index lies outside its shape"):
+        LinearTree().fit(FEATURES, Y)
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\udfffb"])
+def test_a_name_that_cannot_be_saved_is_refused_before_training(name):
+    with pytest.raises(DataError, match="half of a surrogate pair, which cannot be saved"):
+        LinearTree().fit(["a b"] * 9, [[name]] * 9)
+
+
+def test_sets_of_labels_have_an_order():
+    names = [{f"name {i}" for i in range(20)}]
+    assert LinearTree().fit(["a text"], names).labels_ == sorted(names[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"top_k": -1}, "top_k is -1; it must be a whole number of at least 1"),
+        ({"top_k": 2.5}, "top_k is 2.5"),
+        ({"top_k": "5"}, "top_k is '5'"),
+        ({"top_k": True}, "top_k is True"),
+        ({"top_k": None}, "top_k is None"),
+        ({"min_probability": float("nan")}, "min_probability is nan; it must be a number from 0 to 1"),
+        ({"min_probability": -1}, "min_probability is -1"),
+        ({"min_probability": "x"}, "min_probability is 'x'"),
+        ({"threads": 0}, "threads is 0; it must be a whole number of at least 1 or None"),
+        ({"ids": "ab"}, "ids is str"),
+        ({"ids": [None, "a"]}, "an id is None"),
+        ({"ids": ["a"]}, "there are 1 ids but 2 documents"),
+    ],
+)
+@pytest.mark.parametrize("n_trees", [1, 3])
+def test_arguments_of_predict_that_make_no_sense(options, message, n_trees):
+    model = LinearTree(n_trees=n_trees).fit(["one", "two"], [["a"], ["b"]])
+    with pytest.raises((UsageError, DataError), match=message):
+        model.predict(["one", "two"], **options)
+    assert len(model.predict(["one", "two"], top_k=np.int64(1), ids=np.arange(2))) == 2

@@ -54,3 +54,11 @@ def test_unknown_formats_are_refused(tmp_path: Path):
 def test_gz_is_gz(tmp_path: Path):
     toy().write(tmp_path / "p.jsonl.gz")
     assert gzip.decompress((tmp_path / "p.jsonl.gz").read_bytes()).startswith(b'{"id": "x"')
+
+
+def test_compressed_predictions_have_the_same_bytes_at_any_time(tmp_path, monkeypatch):
+    for number, name in enumerate(("a.csv.gz", "b.csv.gz")):
+        monkeypatch.setattr("time.time", lambda number=number: 1e9 + number)
+        Predictions(toy().matrix, toy().labels).write(tmp_path / name)
+    assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).startswith(b"id,rank,label,score\n")

@@ -98,7 +98,7 @@ def test_headers_that_do_not_fit_are_refused(tmp_path, header):
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
     with zipfile.ZipFile(tmp_path / "m.npz", "w", zipfile.ZIP_DEFLATED) as out:
         out.writestr("data.npy", bytes(1 << 27))
-    with pytest.raises(DataError, match="it unpacks to more than such files hold"):
+    with pytest.raises(DataError, match=r"unpacks to more than [0-9,]+ bytes, from .*--max-unpacked"):
         read_npz(tmp_path / "m.npz")
 
 

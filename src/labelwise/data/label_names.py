@@ -2,13 +2,13 @@
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from labelwise.data.files import SUFFIXES, most_numbers, read_lines, reading
 from labelwise.errors import DataError
-from labelwise.features.texts import described
+from labelwise.features.texts import described, is_collection
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ def has_lone_surrogate(text: str) -> bool:
 
 def distinct(names: Any) -> list[str]:
     """Names that tell labels apart, as a saved model's must."""
-    if isinstance(names, str | bytes | Mapping) or not isinstance(names, Iterable):
+    if isinstance(names, Mapping) or not is_collection(names):
         raise DataError(f"the label names are {described(names)}; give a list of strings")
     found = list(names)
     seen: set[str] = set()

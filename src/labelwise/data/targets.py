@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from labelwise.data.frames import plain_labels
 from labelwise.data.label_names import check_name, distinct
 from labelwise.errors import DataError
 from labelwise.features.matrices import indicator_matrix
-from labelwise.features.texts import described
+from labelwise.features.texts import described, is_collection
 from labelwise.types import Csr
 
 
@@ -44,7 +44,7 @@ class _Columns(dict[str, int]):
 
 def _from_names(rows: Any, known: Sequence[str]) -> tuple[Csr, list[str]]:
     """The matrix of lists of label names, one for each document."""
-    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
+    if isinstance(rows, Mapping) or not is_collection(rows):
         raise DataError(
             f"the labels are {described(rows)}; give a list of label names for each document, or a sparse 0/1 matrix"
         )
@@ -67,7 +67,7 @@ def _from_names(rows: Any, known: Sequence[str]) -> tuple[Csr, list[str]]:
     return Y, list(columns)
 
 
-def _row(labels: Any, number: int) -> Iterable[Any]:
+def _row(labels: Any, number: int) -> Any:
     if labels is None:
         return []
     if isinstance(labels, str):
@@ -75,7 +75,7 @@ def _row(labels: Any, number: int) -> Iterable[Any]:
             f"the labels of document {number} are one string; give a list of label names for each document, "
             "or read them with Dataset.from_frame, which takes a label_separator"
         )
-    if isinstance(labels, bytes | Mapping) or not isinstance(labels, Iterable):
+    if isinstance(labels, Mapping) or not is_collection(labels):
         raise DataError(
             f"the labels of document {number} are {described(labels)}; give a list of label names for each document"
         )

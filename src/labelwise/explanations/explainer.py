@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from labelwise.config.settings import Count, checked_value
@@ -14,7 +14,7 @@ from labelwise.explanations.ensembles import explain_ensemble
 from labelwise.explanations.neighbours import Neighbours
 from labelwise.explanations.result import Explanation
 from labelwise.explanations.single_model import explain_single
-from labelwise.features.texts import described
+from labelwise.features.texts import described, is_collection
 from labelwise.models.base import Model, check_fitted, checked_top_k
 from labelwise.predictions.ranking import rank_best
 from labelwise.types import OnEvent
@@ -66,7 +66,7 @@ def explain(
     check_fitted(model, "labels_")
     if not isinstance(neighbours, Dataset | Neighbours | None):
         raise UsageError(f"neighbours is {described(neighbours)}; give a Dataset, or what Neighbours.of made of one")
-    if label is not None and not isinstance(label, Iterable):
+    if label is not None and not isinstance(label, str) and not is_collection(label):
         raise UsageError(f"label is {described(label)}; give a label's name, or a list of names")
     if not model.reads_texts:
         raise UsageError(

@@ -26,18 +26,24 @@ def check_all_texts(texts: Sequence[object]) -> None:
             check_text(text, number)
 
 
+def is_collection(value: object) -> bool:
+    """Whether a value has items that are no letters: a list, an array, a generator."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes) and getattr(value, "ndim", 1) != 0
+
+
 def listed(value: Any, name: str) -> list[Any]:
     """A collection as a list; a single value is refused, and one string above all."""
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:
+    if not is_collection(value):
         raise DataError(f"{name} is {described(value)}; give a list of strings")
-    return list(value)
+    found: list[Any] = list(value)
+    return found
 
 
 def check_list(texts: Any) -> None:
     """Refuse what is no collection of texts: one string above all, whose letters would each be a text."""
     if isinstance(texts, str):
         raise UsageError("expected a list of texts, got one string; write [text] for a single one")
-    if isinstance(texts, bytes) or not isinstance(texts, Iterable) or getattr(texts, "ndim", 1) == 0:
+    if not is_collection(texts):
         raise DataError(f"the documents are {described(texts)}; give a list of strings, one for each document")
 
 

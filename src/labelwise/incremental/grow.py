@@ -18,7 +18,7 @@ from labelwise.config.settings import checked_value
 from labelwise.data import Dataset
 from labelwise.data.label_names import check_name
 from labelwise.errors import DataError, UsageError
-from labelwise.features.texts import described
+from labelwise.features.texts import described, is_collection
 from labelwise.incremental.examples import LabelExamples
 from labelwise.incremental.label_weights import weights_from_examples, weights_from_texts
 from labelwise.incremental.new_labels import new_labels
@@ -70,7 +70,7 @@ def add_labels(
     ['shoe', 'sport']
     """
     check_fitted(model, "labels_")
-    config = checked_value(IncrementalConfig, IncrementalConfig() if config is None else config, "config")
+    config = _checked(config)
     new = new_labels(labels, model.labels_)
     if data is not None:
         checked_value(Dataset, data, "data")
@@ -118,9 +118,18 @@ def remove_labels(model: Model, labels: Iterable[str]) -> Model:
     return with_changed_members(model, lambda member: _without_labels(member.growth(), removed), record)
 
 
+def _checked(config: IncrementalConfig | None) -> IncrementalConfig:
+    """The settings given, or the defaults."""
+    if config is None:
+        return IncrementalConfig()
+    if not isinstance(config, IncrementalConfig):
+        raise UsageError(f"config is {described(config)}; it must be of class IncrementalConfig")
+    return config.validated()
+
+
 def _names(labels: Any) -> list[str]:
     """Names of labels, each once."""
-    if isinstance(labels, bytes | Mapping) or not isinstance(labels, Iterable):
+    if isinstance(labels, Mapping) or not is_collection(labels):
         raise UsageError(f"labels is {described(labels)}; give a list of label names")
     names = list(labels)
     for name in names:
@@ -145,7 +154,7 @@ def keep_documents(
     ['shoe', 'red', 'blue', 'mug', 'sport']
     """
     check_fitted(model, "labels_")
-    settings = checked_value(IncrementalConfig, IncrementalConfig() if config is None else config, "config")
+    settings = _checked(config)
     checked_value(Dataset, data, "data")
     known = data.with_labels(model.labels_)
 

@@ -11,6 +11,7 @@ from typing import Any
 from labelwise.data.files import read_lines
 from labelwise.data.label_names import distinct
 from labelwise.errors import DataError, UsageError
+from labelwise.features.texts import is_collection
 
 KEYS = ("label", "text", "examples")
 
@@ -73,7 +74,7 @@ def read_new_labels(path: Path | str) -> list[NewLabel]:
 
 def new_labels(given: Iterable[Any], known: Sequence[str]) -> list[NewLabel]:
     """The labels that a caller gives, checked: names, dictionaries as in a file, or `NewLabel` objects."""
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+    if not is_collection(given):
         raise UsageError("give a list of labels: names, NewLabel objects, or dictionaries such as those of a file")
     found = [_checked({"label": one} if isinstance(one, str) else one) for one in given]
     if not found:
@@ -102,7 +103,7 @@ def _checked(values: Any) -> NewLabel:
     if text is not None and not isinstance(text, str):
         raise DataError(f"the text of {values['label']!r} is {type(text).__name__}, not a string")
     examples = () if examples is None else examples
-    if isinstance(examples, str | bytes | dict) or not isinstance(examples, Iterable):
+    if isinstance(examples, dict) or not is_collection(examples):
         raise DataError(f"the examples of {values['label']!r} are {type(examples).__name__}; give a list of texts")
     examples = tuple(examples)
     for example in examples:

@@ -1,13 +1,13 @@
 """Paired comparison of two systems on the same documents: is the difference significant?"""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labelwise.config.settings import Count, Seed, checked_value
 from labelwise.errors import DataError, UsageError
-from labelwise.features.texts import described
+from labelwise.features.texts import described, is_collection
 from labelwise.metrics.evaluation import Evaluation, plain_figures
 from labelwise.metrics.intervals import Difference, paired_test
 from labelwise.storage import write_json
@@ -86,8 +86,9 @@ def compare(
     """
     for name, given in (("first", first), ("second", second)):
         checked_value(Evaluation, given, name)
+    bucket = checked_value(str | None, bucket, "bucket")
     resamples, seed = checked_value(Count, resamples, "resamples"), checked_value(Seed, seed, "seed")
-    if isinstance(metrics, str) or not isinstance(metrics, Iterable | None):
+    if metrics is not None and not is_collection(metrics):
         raise UsageError(f"metrics is {described(metrics)}; give a list of names, such as ['P@1']")
     metrics = None if metrics is None else list(metrics)
     if first.truth != second.truth:

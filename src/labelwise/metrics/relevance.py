@@ -1,6 +1,6 @@
 """Predictions against the truth: checked, ranked, and each marked as correct or wrong."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from labelwise.config.settings import Count, checked_value
 from labelwise.errors import DataError, UsageError
 from labelwise.features.matrices import check_finite, checked_csr, sorted_copy
-from labelwise.features.texts import described
+from labelwise.features.texts import described, is_collection
 from labelwise.kernels.metrics import mark_hits
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import at_least, rank_best
@@ -119,7 +119,7 @@ def check_k(k: int) -> int:
 
 def check_ks(ks: Sequence[int]) -> tuple[int, ...]:
     """Checked cut-offs, ascending and distinct."""
-    if isinstance(ks, str | bytes) or not isinstance(ks, Iterable):
+    if not is_collection(ks):
         raise UsageError(f"ks is {described(ks)}; give a list of cut-offs, such as (1, 3, 5)")
     ks = list(ks)
     if not ks:

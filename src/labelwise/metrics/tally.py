@@ -175,7 +175,7 @@ def check_weights(weights: Sequence[float] | Floats, n_labels: int) -> Floats:
     """Inverse propensities as an array, one per label of the truth."""
     try:
         array = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as err:
+    except (TypeError, ValueError, OverflowError) as err:
         raise DataError("inverse_propensity holds something else than numbers; give one for each label") from err
     if array.shape != (n_labels,):
         raise DataError(

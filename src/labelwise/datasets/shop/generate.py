@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelwise.config.settings import checked_value
+from labelwise.config.settings import checked_value, shown
 from labelwise.data.dataset import Dataset
 from labelwise.datasets.shop.clicks import Clicks
 from labelwise.datasets.shop.grammar import build_grammar
@@ -154,17 +154,17 @@ def generate_shop(
 
 def _check(n_products: int, n_queries: int, seed: int, test_fraction: float) -> None:
     if n_products < FEWEST_PRODUCTS:
-        raise UsageError(f"{n_products} products are too few; ask for at least {FEWEST_PRODUCTS}")
+        raise UsageError(f"{shown(n_products)} products are too few; ask for at least {FEWEST_PRODUCTS}")
     if n_queries < FEWEST_QUERIES:
-        raise UsageError(f"{n_queries} queries are too few; ask for at least {FEWEST_QUERIES}")
+        raise UsageError(f"{shown(n_queries)} queries are too few; ask for at least {FEWEST_QUERIES}")
     if n_queries > MOST_QUERIES:
-        raise UsageError(f"{n_queries:,} queries are too many; the shop's grammar makes at most {MOST_QUERIES:,}")
+        raise UsageError(f"{shown(n_queries)} queries are too many; the shop's grammar makes at most {MOST_QUERIES:,}")
     if n_queries > n_products:
         raise UsageError(
             f"{n_queries} queries for {n_products} products would leave most queries without a product; "
             "ask for at most as many queries as products"
         )
     if not 0 <= seed < 1 << 64:
-        raise UsageError(f"seed is {seed}; pass an integer from 0 to 2**64 - 1")
+        raise UsageError(f"seed is {shown(seed)}; pass an integer from 0 to 2**64 - 1")
     if not 0 < test_fraction < 1:
         raise UsageError(f"test_fraction is {test_fraction}; pass a share between 0 and 1, such as 0.1")
