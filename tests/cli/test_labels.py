@@ -88,7 +88,7 @@ def test_update(labelwise, mine, model, new, tmp_path):
     result = labelwise("update", mine, data)
     assert result.code == 0, result.err
     assert "trained on: 1 documents with 1 labels" in result.out
-    assert "labels that the model does not have: 1, ignored" in result.err
+    assert "1 label ignored that the model does not have" in result.err
     assert "| documents learnt from since | 1 |" in (mine / "README.md").read_text()
     assert files(mine) != files(model)
     data.write_text(json.dumps(rows[1]) + "\n")

@@ -84,7 +84,7 @@ class AddLabels(IncrementalCommand):
         self._save(grown, out)
         added = added_labels(grown)[-len(new) :]
         by_text = sum(one.examples == 0 for one in added)
-        out.print(f"added: {counted(len(new), 'label')}, {by_text:,} of them by text alone", markup=False)
+        out.print(f"added: {counted(len(new), 'label')}, {by_text:,} of them by their text alone", markup=False)
         if len(added) <= MAX_LISTED:
             out.print(_table(added))
 

@@ -193,7 +193,7 @@ class TrainingData:
                 return "", logging.INFO
             return (
                 f"predictions are scores, not probabilities: a calibration needs {MIN_DOCUMENTS} held-out documents, "
-                f"and too few of the {n_docs:,} documents can be held out; {_more_held_out(n_docs, policy.share)}"
+                f"and too few of the {n_docs:,} documents can be held out; {self._way_to_calibrate(policy.share)}"
             ), logging.WARNING
         purpose = "choose and calibrate" if policy.calibrate else "choose"
         if holdout.kind == "split":
@@ -202,6 +202,16 @@ class TrainingData:
         if holdout.kind == "learnt split":
             return f"{len(holdout):,} validation documents {purpose}; {learnt}", logging.INFO
         return f"{len(holdout):,} of {n_docs:,} documents are held out to {purpose}; {learnt}", logging.INFO
+
+    def _way_to_calibrate(self, share: float) -> str:
+        """What to do so that a calibration has enough documents, where `share` of them is not enough."""
+        n_docs, counts = len(self.documents), np.bincount(self.Y.indices, minlength=self.Y.shape[1])
+        only_ones = np.repeat(np.arange(n_docs), np.diff(self.Y.indptr))[counts[self.Y.indices] == 1]
+        n_free = n_docs - np.unique(only_ones).size  # the others are the only documents with some label
+        needed = math.ceil(100 * MIN_DOCUMENTS / n_docs) / 100
+        if not share < needed <= LARGEST_ADVISED_SHARE or n_free < MIN_DOCUMENTS:
+            return "give more documents, or a validation set"
+        return f"hold more out (hold_out={needed:g} in Python, --hold-out {needed:g}), or give a validation set"
 
     def result(self, **figures: Any) -> HoldoutResult:
         """Figures of the held-out documents, with where the documents come from, for the training report."""
@@ -225,14 +235,6 @@ class TrainingData:
             case "validation documents":
                 return None if documents is None else documents.texts if documents.X is None else documents.X
         raise KeyError(name)
-
-
-def _more_held_out(n_docs: int, share: float) -> str:
-    """What to do so that a calibration has enough documents."""
-    needed = math.ceil(100 * MIN_DOCUMENTS / n_docs) / 100
-    if not share < needed <= LARGEST_ADVISED_SHARE:
-        return "give more documents, or a validation set"
-    return f"hold more out (hold_out={needed:g} in Python, --hold-out {needed:g}), or give a validation set"
 
 
 def check_texts(texts: Any) -> list[str]:
