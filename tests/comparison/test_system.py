@@ -55,7 +55,7 @@ def test_an_ensemble_is_trained_as_one():
     [
         (
             "parable",
-            "there is no system 'parable'; did you mean 'parabel'? Otherwise give a .toml file, a model's folder, or one of: default",
+            "there is no system 'parable'; did you mean 'parabel'[?] Otherwise give a .toml file, a model's folder, or",
         ),
         (" , ", "no system is named"),
         ("parabel,parabel", "two systems are called 'parabel'"),

@@ -122,16 +122,14 @@ class TrainingData:
             )
         data = cls(documents, Y, labels, list(label_texts or labels))
         if validation is not None:
-            return data._with_validation(validation, learn=policy.learn_validation)
+            data = data._with_validation(validation, learn=policy.learn_validation)
+            if label_names is None:
+                _check_names(validation.labels, labels)
+            return data
         return data._with_share(policy, seed)
 
     def _with_validation(self, validation: Dataset, *, learn: bool) -> Self:
         """The documents of a validation split are held out; linear models learn from them afterwards if asked to."""
-        if validation.labels and not set(validation.labels) & set(self.labels):
-            raise DataError(
-                f"validation has other label names than the training data ({validation.labels[0]!r} and so on, not "
-                f"{self.labels[0]!r} and so on); pass the names of the columns, such as label_names=train.labels"
-            )
         known = validation.with_labels(self.labels)
         if self.documents.X is None:
             if known.texts is None:
@@ -235,6 +233,15 @@ class TrainingData:
             case "validation documents":
                 return None if documents is None else documents.texts if documents.X is None else documents.X
         raise KeyError(name)
+
+
+def _check_names(validation: Sequence[str], labels: Sequence[str]) -> None:
+    """Refuse validation data without any label of the training data, whose columns were probably given without names."""
+    if validation and not set(validation) & set(labels):
+        raise DataError(
+            f"validation has other label names ({validation[0]!r}, …) than the training data ({labels[0]!r}, …); pass "
+            "label_names=train.labels"
+        )
 
 
 def check_texts(texts: Any) -> list[str]:
