@@ -236,7 +236,7 @@ class TrainingData:
 
 
 def _check_names(validation: Sequence[str], labels: Sequence[str]) -> None:
-    """Refuse validation data without any label of the training data, whose columns were probably given without names."""
+    """Refuse validation data without any label of the training data, whose columns probably had no names."""
     if validation and not set(validation) & set(labels):
         raise DataError(
             f"validation has other label names ({validation[0]!r}, …) than the training data ({labels[0]!r}, …); pass "
