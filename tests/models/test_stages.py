@@ -349,7 +349,7 @@ def test_a_result_is_computed_once_and_found_again(tmp_path, shop):
     assert len(computed) == 1
 
 
-def test_results_are_let_go_of(shop):
+def test_results_are_removed_from_memory(shop):
     stage, other = Stage("one"), Stage("two")
     cache = StageCache(TrainingData.of(["a", "b"], [["x"], ["y"]], load_preset("default").holdout, seed=0))
     cache.put(stage, {"number": 1}, "first")
