@@ -148,6 +148,11 @@ def test_without_torch_it_says_what_to_install(labelwise, data, tmp_path, monkey
     assert "pip install 'labelwise[neural]'" in result.err
 
 
+def test_a_dry_run_says_that_its_estimate_is_without_tuning(labelwise, shop, tmp_path):
+    result = labelwise("train", shop, tmp_path / "model", "--dry-run", "--tune")
+    assert (result.code, "eight to eleven models of one tree, which the estimate does not" in result.out) == (0, True)
+
+
 @pytest.mark.parametrize("preset", ["default", "parabel", "hybrid", "eurlex-4k", "auto"])
 def test_a_dry_run_only_tells(labelwise, shop, tmp_path, preset):
     result = labelwise("train", shop, tmp_path / "model", "--preset", preset, "--dry-run", "--quiet")

@@ -28,6 +28,11 @@ def test_systems_by_commas(tmp_path):
     assert System.from_dict(hybrid.to_dict()).config == hybrid.config
 
 
+def test_settings_of_all_systems_by_their_flat_names():
+    alone, both = parse_systems("default,default+parabel", calibrate=False)
+    assert [one.config.holdout.calibrate for one in (alone, both, *both.members)] == [False] * 4
+
+
 def test_an_ensemble_is_trained_as_one():
     (both,) = parse_systems("parabel+hybrid", neural={"encoder": {"max_length": 16}}, threads=1)
     config = both.config
@@ -48,7 +53,10 @@ def test_an_ensemble_is_trained_as_one():
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ("parable", "there is no system 'parable'; give a .toml file, a model's folder, or one of: default"),
+        (
+            "parable",
+            "there is no system 'parable'; did you mean 'parabel'[?] Otherwise give a .toml file, a model's folder, or",
+        ),
         (" , ", "no system is named"),
         ("parabel,parabel", "two systems are called 'parabel'"),
         ("auto", "auto chooses one of"),

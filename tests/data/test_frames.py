@@ -150,7 +150,7 @@ def test_models_take_dense_matrices_and_frames_of_them():
     assert targets(pyarrow.table({"a": [0, 1], "b": [1, 1]}), None)[0].toarray().tolist() == [[0, 1], [1, 1]]
     assert list(model.predict(X.toarray())) == list(expected.predict(X))
     with pytest.raises(
-        DataError, match=r"a DataFrame with the columns title, body, tags, joined, key, …; give the col"
+        DataError, match=r"of class DataFrame, with the columns title, body, tags, joined, key, …; give the col"
     ):
         model.fit(pandas.DataFrame(COLUMNS), COLUMNS["tags"])
     with pytest.raises(DataError, match=r"array of shape \(1, 2\)"):

@@ -216,7 +216,7 @@ def test_bad_input_is_named():
     calibrator = Calibrator.fit(Y_pred, Y)
     with pytest.raises(DataError, match="1 of 3 scores are nan"):
         calibrator.transform([0.1, np.nan, 0.2])
-    with pytest.raises(DataError, match=r"Y_pred is a ndarray.*call transform"):
+    with pytest.raises(DataError, match=r"Y_pred is of class ndarray.*call transform"):
         calibrator.transform_matrix(Y_pred.toarray())
     bad = Y_pred.copy()
     bad.data[7] = np.nan

@@ -104,7 +104,7 @@ class AddLabels(IncrementalCommand):
         grown.report_.added[-len(new) :] = added
         self._save(grown, out)
         by_text = sum(one.examples == 0 for one in added)
-        out.print(f"added: {counted(len(new), 'label')}, {by_text:,} of them by text alone", markup=False)
+        out.print(f"added: {counted(len(new), 'label')}, {by_text:,} of them by their text alone", markup=False)
         if len(added) <= MAX_LISTED:
             out.print(_table(added))
 

@@ -268,8 +268,8 @@ class Model(ABC):
         model = hub.from_pretrained(folder_or_repo, **options)
         if not isinstance(model, cls):
             raise StorageError(
-                f"{folder_or_repo} holds a saved {model.kind}, not a {cls.__name__}; use labelwise.from_pretrained, "
-                "which reads any model"
+                f"{folder_or_repo} holds a saved {model.kind}, not a model of class {cls.__name__}; use "
+                "labelwise.from_pretrained, which reads any model"
             )
         return model
 

@@ -121,7 +121,10 @@ class TrainingData:
             raise DataError(f"there are {len(documents)} documents but {Y.shape[0]} rows of labels; they must match")
         data = cls(documents, Y, labels, _described_labels(label_texts, labels))
         if validation is not None:
-            return data._with_validation(validation, learn=policy.learn_validation)
+            data = data._with_validation(validation, learn=policy.learn_validation)
+            if label_names is None:
+                _check_names(validation.labels, labels)
+            return data
         if policy.learn_validation:
             raise UsageError(
                 "learn_validation is True, but there are no validation documents; give some, or leave it out: the "
@@ -132,11 +135,6 @@ class TrainingData:
     def _with_validation(self, validation: Dataset, *, learn: bool) -> Self:
         """The documents of a validation split are held out; linear models learn from them afterwards if asked to."""
         checked_value(Dataset, validation, "validation")
-        if validation.labels and not set(validation.labels) & set(self.labels):
-            raise DataError(
-                f"validation has other label names than the training data ({validation.labels[0]!r} and so on, not "
-                f"{self.labels[0]!r} and so on); pass the names of the columns, such as label_names=train.labels"
-            )
         known = validation.with_labels(self.labels)
         if self.documents.X is None:
             if known.texts is None:
@@ -202,7 +200,7 @@ class TrainingData:
                 return nothing, logging.WARNING
             return (
                 f"predictions are scores, not probabilities: a calibration needs {MIN_DOCUMENTS} held-out documents, "
-                f"and too few of the {n_docs:,} documents can be held out; {_more_held_out(n_docs, policy.share)}"
+                f"and too few of the {n_docs:,} documents can be held out; {self._way_to_calibrate(policy.share)}"
             ), logging.WARNING
         purpose = "choose and calibrate" if policy.calibrate else "choose"
         if holdout.kind != "share":
@@ -213,6 +211,16 @@ class TrainingData:
             f"{len(holdout):,} of {n_docs:,} documents are held out to {purpose}; "
             "the linear models then learn from them too"
         ), logging.INFO
+
+    def _way_to_calibrate(self, share: float) -> str:
+        """What to do so that a calibration has enough documents, where `share` of them is not enough."""
+        n_docs, counts = len(self.documents), np.bincount(self.Y.indices, minlength=self.Y.shape[1])
+        only_ones = np.repeat(np.arange(n_docs), np.diff(self.Y.indptr))[counts[self.Y.indices] == 1]
+        n_free = n_docs - np.unique(only_ones).size  # the others are the only documents with some label
+        needed = math.ceil(100 * MIN_DOCUMENTS / n_docs) / 100
+        if not share < needed <= LARGEST_ADVISED_SHARE or n_free < MIN_DOCUMENTS:
+            return "give more documents, or a validation set"
+        return f"hold more out (hold_out={needed:g} in Python, --hold-out {needed:g}), or give a validation set"
 
     def result(self, **figures: Any) -> HoldoutResult:
         """Figures of the held-out documents, with where the documents come from, for the training report."""
@@ -238,12 +246,13 @@ class TrainingData:
         raise KeyError(name)
 
 
-def _more_held_out(n_docs: int, share: float) -> str:
-    """What to do so that a calibration has enough documents."""
-    needed = math.ceil(100 * MIN_DOCUMENTS / n_docs) / 100
-    if not share < needed <= LARGEST_ADVISED_SHARE:
-        return "give more documents, or a validation set"
-    return f"hold more out (hold_out={needed:g} in Python, --hold-out {needed:g}), or give a validation set"
+def _check_names(validation: Sequence[str], labels: Sequence[str]) -> None:
+    """Refuse validation data without any label of the training data, whose columns probably had no names."""
+    if validation and not set(validation) & set(labels):
+        raise DataError(
+            f"validation has other label names ({validation[0]!r}, …) than the training data ({labels[0]!r}, …); pass "
+            "label_names=train.labels"
+        )
 
 
 def check_texts(texts: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Ensembles: several models over the same labels, trained together or brought together, that answer as one."""
+"""Ensembles: several models over the same labels, trained together or separately, that answer as one."""
 
 from __future__ import annotations
 
