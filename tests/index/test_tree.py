@@ -105,7 +105,7 @@ def test_a_damaged_tree_is_refused(tmp_path):
     damaged = {
         "gap": ({"parents.0": nodes, "parents.2": nodes}, r"the array 'parents\.1' is missing"),
         "wide": ({"parents.0": nodes.astype(np.int64)}, r"is int64 of shape \(2,\), where int32 of any belongs"),
-        "wild": ({"parents.0": nodes + np.int32(7)}, "holds no valid tree"),
+        "wild": ({"parents.0": nodes + np.int32(7)}, "is not a valid tree"),
     }
     for name, (arrays, message) in damaged.items():
         storage.save(tmp_path / name, kind="tree", arrays=arrays)

@@ -32,6 +32,8 @@ from labelwise.integrations.quantized_export import pack_ranker, ranker_folders
 from labelwise.models.calibrator import Calibrator
 from tests.storage.opened import heard
 
+UP = "../.."
+
 N_LABELS = 12
 NAMES = [f"label {label}" for label in range(N_LABELS)]
 KINDS = ("tree", "two", "grown", "slice", "features", "opening", "int8", "ensemble")
@@ -268,8 +270,8 @@ def test_an_ensemble_inside_of_an_ensemble_is_refused(copy_of, folders):
 @pytest.mark.parametrize(
     "target",
     [
-        *("../shared/tfidf-1", "../../../shared/tfidf-1", "../../shared/tfidf-9", "../../shared/index-1"),
-        *("shared/tfidf-1", "/shared/tfidf-1", "../../shared/./tfidf-1", "../../shared/tfidf-1/", 5, None, []),
+        *("../shared/tfidf-1", "../../../shared/tfidf-1", UP + "/shared/tfidf-9", UP + "/shared/index-1"),
+        *("shared/tfidf-1", "/shared/tfidf-1", UP + "/shared/./tfidf-1", UP + "/shared/tfidf-1/", 5, None, []),
     ],
 )
 def test_links_to_other_places_than_the_shared_parts_are_refused(copy_of, target):

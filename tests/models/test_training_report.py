@@ -22,7 +22,9 @@ ENTRIES = {
     "pairs": 10,
     "recall": {"1": 50.0, "5": 75.0},
     "chosen": {"dense_weight": 0.5, "score_transform": "l3-hinge", "matcher_weight": 1.0},
-    "trials": [{"dense_weight": 0.5, "score_transform": "l3-hinge", "matcher_weight": 1.0, "precisions": [1, 2, 3]}],
+    "trials": [
+        {"dense_weight": 0.5, "score_transform": "l3-hinge", "matcher_weight": 1.0, "precisions": [1.0, 2.0, 3.0]}
+    ],
     "tuning": {"trials": 1, "metric": "the mean of P@1, P@3 and P@5"},
     "validation": {
         "kind": "share",
@@ -48,7 +50,7 @@ def test_every_entry_is_typed_and_written_as_it_was_read():
     assert json.dumps(report.to_dict()) == json.dumps(ENTRIES)
     assert report.recall == {1: 50.0, 5: 75.0}
     assert report.chosen == RankerSettings(dense_weight=0.5, score_transform="l3-hinge", matcher_weight=1.0)
-    assert report.trials[0].precisions == [1, 2, 3]
+    assert report.trials[0].precisions == [1.0, 2.0, 3.0]
     assert report.tuning == Tuning(trials=1, metric="the mean of P@1, P@3 and P@5")
     assert report.validation == HoldoutResult(kind="share", share=0.05, documents=60, scores={"P@1": 80.0})
     assert report.held_out_scores == {"P@1": 80.0}
@@ -70,12 +72,12 @@ def test_entries_are_written_in_the_order_of_their_arrival():
 
 def test_entries_of_other_versions():
     chosen = {"dense_weight": 0.5, "combine": "sigmoid", "matcher_weight": 0.3}
-    before = {"chosen": chosen, "trials": [{**chosen, "precisions": [3, 2, 1]}]}
+    before = {"chosen": chosen, "trials": [{**chosen, "precisions": [3.0, 2.0, 1.0]}]}
     report = TrainingReport.from_dict(before, "a model")
     settings = {"dense_weight": 0.5, "score_transform": "sigmoid", "matcher_weight": 0.3}
     assert report.chosen == RankerSettings(**settings)
-    assert report.trials == [RankerTrial(**settings, precisions=[3, 2, 1])]
-    assert report.to_dict() == {"chosen": settings, "trials": [{**settings, "precisions": [3, 2, 1]}]}
+    assert report.trials == [RankerTrial(**settings, precisions=[3.0, 2.0, 1.0])]
+    assert report.to_dict() == {"chosen": settings, "trials": [{**settings, "precisions": [3.0, 2.0, 1.0]}]}
     later = TrainingReport.from_dict({"documents": 6, "weather": "rain", "tuning": {**ENTRIES["tuning"], "x": 1}}, "m")
     assert later.to_dict() == {"documents": 6, "tuning": ENTRIES["tuning"], "weather": "rain"}
 

@@ -55,7 +55,7 @@ def test_what_was_saved_is_accepted(half):
         ({"row_end": np.array([2, 4, 1, 2], np.uint32)}, "do not end with its entries"),
         ({"entry_indptr": [0, 2, 5]}, "do not end with its entries"),
         ({"entry_child": np.array([0, 1, 2, 0, 0], np.uint8)}, "block 0 .* weights of a child that there is not"),
-        ({"entry_child": np.full(5, 0xFFFFFF, np.uint32)}, "block 0 .* weights of a child that there is not"),
+        ({"entry_child": np.full(5, 0xFFFFFF, np.uint32)}, "'entry_child' is uint32"),
         ({"entry_child": np.zeros(5, np.int64)}, "is int64"),
         ({"entry_value": np.zeros(4, np.float16)}, "'entry_value' is float16"),
         ({"entry_value": np.array([1, 2, np.nan, 4, 5], np.float16)}, "not finite"),

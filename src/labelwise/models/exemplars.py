@@ -78,7 +78,10 @@ class Exemplars:
         """Read what `save` wrote; features are mapped, not copied."""
         saved = storage.load(path, kind=KIND, verify=verify)
         arrays, n_features = saved.checked, saved.entries.get("n_features", FeatureCount)
-        names = ["Y", *(f"near.{number}" for number in range(saved.entries.get("n_trees", Length)))]
+        n_trees = saved.entries.get("n_trees", Length)
+        if n_trees != len(saved.matrices) - 1:  # before a list of so many names is made
+            raise damaged(path, f"it holds {len(saved.matrices)} matrices, not one for each of {n_trees} trees and Y")
+        names = ["Y", *(f"near.{number}" for number in range(n_trees))]
         if sorted(names) != sorted(saved.matrices):
             raise damaged(path, f"it holds the matrices {', '.join(sorted(saved.matrices))}, not {', '.join(names)}")
         Y, *near = (saved.matrices[name] for name in names)

@@ -27,7 +27,7 @@ from labelwise.models.stages import LABEL_TEXT_EMBEDDINGS, StageCache
 from labelwise.models.training_data import TrainingData, check_texts
 from labelwise.rank.level_checks import check_parents
 from labelwise.rank.ranker import Inputs, Ranker
-from labelwise.storage.checks import Entries, damaged
+from labelwise.storage.checks import damaged
 from labelwise.storage.run_directory import open_run
 from labelwise.storage.shared_parts import SharedParts
 from labelwise.types import Csr, Floats, OnEvent
@@ -270,8 +270,3 @@ class XTransformer(Model):
             or ranker.level.dense.shape[1] != (0 if reads == "tfidf" else n_dense) + 1
         ):
             raise damaged(path, "tf-idf, label tree, matcher and ranker do not belong together")
-        if self.report_.chosen is not None:
-            chosen = Entries(self.report_.chosen, f"{path}: report.chosen")
-            kinds = {"score_transform": str, "matcher_weight": float}
-            for name, kind in (kinds | {"label_weight" if "label_weight" in chosen else "dense_weight": float}).items():
-                chosen.get(name, kind)

@@ -158,7 +158,9 @@ def _check(n_products: int, n_queries: int, seed: int, test_fraction: float) -> 
     if n_queries < FEWEST_QUERIES:
         raise UsageError(f"{shown(n_queries)} queries are too few; ask for at least {FEWEST_QUERIES}")
     if n_queries > MOST_QUERIES:
-        raise UsageError(f"{shown(n_queries)} queries are too many; the shop's grammar makes at most {MOST_QUERIES:,}")
+        raise UsageError(
+            f"{shown(n_queries)} queries are too many; the shop's grammar makes at most {MOST_QUERIES:,} queries"
+        )
     if n_queries > n_products:
         raise UsageError(
             f"{n_queries} queries for {n_products} products would leave most queries without a product; "
