@@ -49,6 +49,7 @@ OTHER_TESTS = {
     "serve/test_neural": "the server with a model that has an encoder",
     "tools/test_dist": "the programs that make a release",
     "tools/test_fuzz": "the programs that try hostile input",
+    "tools/test_mutation": "the program that changes the code",
 }
 """Test files that are not called after a module, with what they test."""
 
