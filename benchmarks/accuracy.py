@@ -151,7 +151,9 @@ def recalls(model: XTransformer, system: str, train: object, test: object) -> di
 def held_out(model: XTransformer) -> list[float] | None:
     """P@1, P@3 and P@5 on the documents that the settings were chosen on; None if no setting was to be chosen."""
     chosen, trials = model.report_.chosen, model.report_.trials or ()
-    return next((trial["precisions"] for trial in trials if chosen.items() <= trial.items()), None)
+    if chosen is None:
+        return None
+    return next((list(trial.precisions) for trial in trials if vars(chosen).items() <= vars(trial).items()), None)
 
 
 def print_event(name: str, values: object) -> None:

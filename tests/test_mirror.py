@@ -36,6 +36,7 @@ OTHER_TESTS = {
     "integrations/onnx/test_serving": "an exported model in the server",
     "match/test_architectures": "fine-tuning of every architecture",
     "model_formats/test_old_models": "models that earlier versions saved",
+    "models/test_contract": "what every kind of model promises",
     "serve/test_browser": "the page in a browser",
     "serve/test_contract": "answers of all routes against the OpenAPI document",
     "serve/test_incremental": "the server with a model that grows",

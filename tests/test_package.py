@@ -1,7 +1,9 @@
 """The package: light to import, honest about what is missing."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +45,42 @@ def test_a_missing_extra_is_told():
     with pytest.raises(MissingExtraError, match=r"rare things need nowhere, .*pip install 'labelwise\[rare\]'"):
         need("nowhere.to.be.found", extra="rare", purpose="rare things")
     assert need("json", extra="x", purpose="y").loads("1") == 1
+
+
+WITHOUT_TORCH = """
+import sys
+from pathlib import Path
+for name in ("torch", "transformers", "accelerate"):
+    sys.modules[name] = None
+import labelwise
+from labelwise import *
+assert "Encoder" not in labelwise.__all__ and "Encoder" not in dir(labelwise)
+texts, labels = ["red shoe", "blue mug"] * 30, [["shoe"], ["mug"]] * 30
+assert XTransformer is labelwise.XTransformer and LinearTree().fit(texts, labels).predict(["a shoe"], top_k=1)[0]
+def fails(use):
+    try:
+        use()
+    except labelwise.LabelwiseError as error:
+        print(type(error).__name__, error)
+fails(lambda: labelwise.Encoder)
+fails(lambda: XTransformer("hybrid").fit(texts, labels))
+fails(lambda: Ensemble(["default", "hybrid"]).fit(texts, labels))
+fails(lambda: train(texts, labels, preset="hybrid"))
+"""
+
+
+def test_without_torch_all_but_encoders_work_and_they_name_the_extra():
+    found = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True).stdout
+    lines = found.splitlines()
+    assert len(lines) == 4, found
+    for line in lines:
+        assert line.startswith("MissingExtraError "), line
+        assert "need torch, which is not installed; run: pip install 'labelwise[neural]'" in line
+
+
+def test_names_for_type_checkers_are_those_that_are_imported_later():
+    tree = ast.parse(Path(labelwise.__file__).read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    typed = {alias.asname: node.module for node in block.body for alias in node.names if alias.asname == alias.name}
+    assert len(typed) == sum(len(node.names) for node in block.body)
+    assert typed == labelwise._HOMES

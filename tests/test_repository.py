@@ -95,3 +95,23 @@ def test_no_file_names_a_path_of_one_machine():
     own = re.compile(r"(?<![\w.])/(?:home|Users|root|work)/\w|\.\./shared\b(?!/[a-z]+-\d)")
     found = [path for path in files if path != Path(__file__) and own.search(path.read_text(encoding="utf-8"))]
     assert [path.relative_to(ROOT).as_posix() for path in found] == []
+
+
+MADE_BY_RECIPES = {
+    f"{folder}/{name}.py"
+    for folder, name in (
+        *(("src/labelwise/data/formats", "fasttext"), ("tests/data/formats", "test_fasttext")),
+        *(("src/labelwise/engine", "serial"), ("tests/engine", "test_serial")),
+    )
+}
+"""Files that a reader of CONTRIBUTING.md is told to make."""
+
+
+def test_every_python_file_that_a_page_names_exists():
+    folders = ("src", "tests", "docs", "benchmarks", "tools", "examples")
+    files = {f"/{path.relative_to(ROOT).as_posix()}" for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    named = re.compile(r"(?<![\w./:-])((?:[\w.-]+/)*[\w-]+\.py)\b")
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))):
+        names = set(named.findall(page.read_text(encoding="utf-8"))) - MADE_BY_RECIPES
+        missing = [name for name in names if not any(file.endswith(f"/{name}") for file in files)]
+        assert missing == [], page.name

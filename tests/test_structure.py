@@ -49,6 +49,13 @@ def test_a_share_is_compared_with_its_total(structure):
         "config.kind == LinearTreeConfig.kind",
         "match model:\n    case Ensemble():\n        pass",
         'match model.kind:\n    case "ensemble":\n        pass',
+        "type(config) is not kind",
+        "type(member.config) in known",
+        "linear = not config.encoders()",
+        "found = [one for one in members if one.encoders()]",
+        "any(one.config.encoders() for one in systems)",
+        "texts is None and config.encoders()",
+        "read = texts if model.encoder is not None else words",
     ],
 )
 def test_questions_for_a_kind_are_found(structure, code):
@@ -63,6 +70,11 @@ def test_questions_for_a_kind_are_found(structure, code):
         'hasattr(model, "predict")',
         "model = LinearTree(config)",
         'KINDS = {"ensemble": Ensemble}',
+        "type(value) is int",
+        "type(self.min_df) is type(self.max_df)",
+        "known = flat_names(type(config))",
+        "names = [one.name for one in config.encoders()]",
+        "self.encoder = encoder",
     ],
 )
 def test_other_questions_are_not(structure, code):

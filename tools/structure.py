@@ -28,7 +28,7 @@ MOST_LINES, MOST_PARAMETERS, WIDEST = 60, 8, 120
 CLASSES = frozenset(
     (
         *("LinearTree", "LinearTreeConfig", "LinearTreeGrowth", "XTransformer", "XTransformerConfig"),
-        *("XTransformerGrowth", "Ensemble", "EnsembleConfig", "ModelConfig"),
+        *("XTransformerGrowth", "Ensemble", "EnsembleConfig", "ModelConfig", "SINGLE_CONFIGS", "MODEL_CONFIGS"),
         *("Matcher", "FineTunedMatcher", "FrozenMatcher", "ExportedMatcher", "SharedMatcherView"),
     )
 )
@@ -43,6 +43,10 @@ PARTS = frozenset(
     )
 )
 """Attributes that only some models, configurations or matchers have."""
+
+
+ASKED = frozenset(("config", "model", "matcher", "member", "preset", "self", "settings"))
+"""What code calls models, configurations and matchers."""
 
 
 @dataclass(frozen=True)
@@ -123,21 +127,57 @@ def kind_questions(tree: ast.AST) -> Iterator[int]:
     """Lines that ask for the class or the kind of a model, a configuration or a matcher.
 
     These are `isinstance` and `issubclass` with one of `CLASSES`; comparisons with such a class or with one of `KINDS`;
-    patterns of `match` with either; `hasattr` and `getattr` with one of `PARTS`.
+    patterns of `match` with either; `hasattr` and `getattr` with one of `PARTS`; comparisons of the type of a thing
+    that is called as in `ASKED`, whatever with; and the question whether there is an encoder, which tells linear models
+    from others: `encoders()` as a condition, and `encoder` compared with None.
     """
+    conditions = {id(node) for asked in ast.walk(tree) for node in asked_in(asked)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1:
             asked = node.func.id in ("isinstance", "issubclass") and named(node.args[1]) & CLASSES
             if asked or (node.func.id in ("hasattr", "getattr") and texts(node.args[1]) & PARTS):
                 yield node.lineno
+        elif id(node) in conditions and isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "encoders":
+            yield node.lineno
         elif isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
-            if any(texts(side) & KINDS or named(side) & CLASSES for side in sides if not isinstance(side, ast.Call)):
+            plain = [side for side in sides if not isinstance(side, ast.Call)]
+            asked = any(texts(side) & KINDS or named(side) & CLASSES for side in plain)
+            if asked or any(map(is_type_of_model, sides)) or is_encoder_or_none(sides):
                 yield node.lineno
         elif isinstance(node, ast.MatchClass | ast.MatchValue):
             found = node.cls if isinstance(node, ast.MatchClass) else node.value
             if named(found) & CLASSES or texts(found) & KINDS:
                 yield found.lineno
+
+
+def asked_in(node: ast.AST) -> list[ast.expr]:
+    """The conditions of a statement or of an expression."""
+    if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
+        return [node.test]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return [node.operand]
+    if isinstance(node, ast.BoolOp):
+        return node.values
+    if isinstance(node, ast.comprehension):
+        return node.ifs
+    of_any = isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("any", "all", "bool")
+    return [getattr(one, "elt", one) for one in node.args] if of_any else []
+
+
+def is_type_of_model(node: ast.AST) -> bool:
+    """Whether an expression is the type of a model, a configuration or a matcher: `type(config)`."""
+    if not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "type":
+        return False
+    (asked,) = node.args
+    return getattr(asked, "attr", getattr(asked, "id", "")) in ASKED
+
+
+def is_encoder_or_none(sides: list[ast.expr]) -> bool:
+    """Whether the sides of a comparison are the encoder of some model and None."""
+    first, last = sides[0], sides[-1]
+    of_model = isinstance(first, ast.Attribute) and first.attr == "encoder" and getattr(first.value, "id", "") != "self"
+    return of_model and isinstance(last, ast.Constant) and last.value is None
 
 
 def named(node: ast.AST) -> set[str]:

@@ -8,6 +8,7 @@ Every public name is imported when it is first used, so that `import labelwise` 
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -82,7 +83,20 @@ _HOMES = {
     "update": "labelwise.incremental",
 }
 
-__all__ = ["__version__", *_HOMES]
+# Names whose module imports torch.
+_NEED_TORCH = ("Encoder",)
+
+
+def _has_torch() -> bool:
+    """Whether torch is installed; it is not imported."""
+    try:
+        return find_spec("torch") is not None
+    except (ImportError, ValueError):  # some import hook refuses it
+        return False
+
+
+# Without torch `from labelwise import *` takes all other names; `labelwise.Encoder` then says what to install.
+__all__ = ["__version__", *(name for name in _HOMES if name not in _NEED_TORCH or _has_torch())]
 
 
 def __getattr__(name: str) -> Any:

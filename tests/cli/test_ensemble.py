@@ -128,7 +128,7 @@ def test_a_dry_run_tells_the_members(labelwise, shop, options, tmp_path):
     ],
 )
 def test_what_makes_no_ensemble(labelwise, tmp_path, options, complaint, monkeypatch):
-    import huggingface_hub
+    import huggingface_hub.constants
 
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.delenv("LABELWISE_ENCODERS", raising=False)
@@ -149,3 +149,12 @@ def test_several_processes_train_together(shop, options, tmp_path):
         assert result.returncode == 0, result.stderr
         assert result.stdout.count("the model: ") == 1
         assert load_model(tmp_path / "model").predict(["a mirror"], top_k=1)[0]
+
+
+def test_presets_with_a_holdout_policy_of_their_own(labelwise, data, tmp_path):
+    for name, share in (("one", 0.3), ("two", 0.3), ("other", 0.1)):
+        (tmp_path / f"{name}.toml").write_text(f"seed = {len(name)}\nbeam = {len(name)}\n[holdout]\nshare = {share}\n")
+    files = {name: tmp_path / f"{name}.toml" for name in ("one", "two", "other")}
+    result = labelwise("train", data, tmp_path / "model", "--preset", f"{files['one']},{files['other']}")
+    assert "of the ensemble has a hold-out policy of its own" in result.err
+    assert not (tmp_path / "model").exists()

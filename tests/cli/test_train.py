@@ -168,7 +168,7 @@ def test_what_is_refused_before_anything_is_read(labelwise, data, model, tmp_pat
     assert "is a file; give a folder" in labelwise("train", data, tmp_path / "file").err
     result = labelwise("train", data, data, "--overwrite")
     assert result.code == 2
-    assert "holds no model; it is not overwritten" in result.err
+    assert "holds no model that can be read; it is not overwritten" in result.err
     assert (data / "train.jsonl").is_file()
     result = labelwise("train", data, tmp_path / "new", "--preset", "parable")
     assert (result.code, "there is no preset 'parable'; there are: default" in result.err) == (2, True)

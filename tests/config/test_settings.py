@@ -27,7 +27,7 @@ from labelwise.config import (
     TfidfConfig,
     XTransformerConfig,
 )
-from labelwise.config.flat import PLACES, flat_names, with_settings
+from labelwise.config.flat import flat_names, with_settings
 from labelwise.config.presets import load_preset
 from labelwise.config.settings import LONGEST_SHOWN, Form, Range, Settings, choices, described, field_types, shown
 from labelwise.errors import StorageError, UsageError
@@ -290,7 +290,9 @@ def test_a_long_value_is_cut():
 
 
 def flat_settings() -> list[Any]:
-    return [pytest.param(config, name, id=f"{config.__name__}-{name}") for config in MODELS for name in PLACES[config]]
+    return [
+        pytest.param(config, name, id=f"{config.__name__}-{name}") for config in MODELS for name in config.FLAT_NAMES
+    ]
 
 
 def kind_at(config: type[Settings], place: tuple[str, ...]) -> Any:
@@ -299,22 +301,22 @@ def kind_at(config: type[Settings], place: tuple[str, ...]) -> Any:
 
 @pytest.mark.parametrize(("config", "name"), flat_settings())
 def test_a_flat_name_stands_for_settings_that_there_are(config, name):
-    wrong = wrong_value(kind_at(config, PLACES[config][name][0]))
+    wrong = wrong_value(kind_at(config, config.FLAT_NAMES[name][0]))
     with pytest.raises(UsageError) as caught:
         MODELS[config](**{name: wrong})
     assert str(caught.value).startswith(f"{MODELS[config].__name__}: {name} is {wrong!r}; it must be ")
-    for place in PLACES[config][name]:
+    for place in config.FLAT_NAMES[name]:
         assert kind_at(config, place)
 
 
 @pytest.mark.parametrize("config", MODELS, ids=lambda config: config.__name__)
 @given(data=st.data())
 def test_flat_names_and_fields_mean_the_same(config, data):
-    name = data.draw(st.sampled_from(sorted(PLACES[config])))
-    value = data.draw(values_for(kind_at(config, PLACES[config][name][0]), with_none=False))
+    name = data.draw(st.sampled_from(sorted(config.FLAT_NAMES)))
+    value = data.draw(values_for(kind_at(config, config.FLAT_NAMES[name][0]), with_none=False))
     assume(not (name == "encoder" and not isinstance(value, str)))
     wanted = config()
-    for place in PLACES[config][name]:
+    for place in config.FLAT_NAMES[name]:
         wanted = put(wanted, place, value)
     refused = refusal(lambda: with_settings(config(), {name: value}, ""))
     if refusal(wanted.validated) is None:
@@ -387,14 +389,14 @@ def test_an_estimator_refuses_a_wrong_parameter_by_its_name(name):
     kind = getattr(estimators, name)
     config = kind._config_class
     known = {
-        **{flat: places[0] for flat, places in PLACES[config].items()},
+        **{flat: places[0] for flat, places in config.FLAT_NAMES.items()},
         **{one.name: (one.name,) for one in fields(config)},
     }
     known |= {"random_state": ("seed",), "n_jobs": ("threads",)}
     tried = [name for name in kind().get_params() if name in known and name != "members"]
     assert len(tried) > 6
     for parameter in tried:
-        place = PLACES[config].get(parameter, [known[parameter]])[0]
+        place = config.FLAT_NAMES.get(parameter, [known[parameter]])[0]
         wrong = {"random_state": -1, "n_jobs": 0}.get(parameter, wrong_value(kind_at(config, place)))
         with pytest.raises(UsageError) as caught:
             kind(**{parameter: wrong}).fit(["a cat", "a dog"], [["cat"], ["dog"]])

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from labelwise.config import EncoderConfig, EnsembleConfig, LinearTreeConfig, MatcherConfig, XTransformerConfig
+from labelwise.config import (
+    EncoderConfig,
+    EnsembleConfig,
+    LinearTreeConfig,
+    MatcherConfig,
+    RankerConfig,
+    XTransformerConfig,
+)
 from labelwise.config.flat import flat_names
 from labelwise.config.presets import load_preset
 from labelwise.errors import UsageError
@@ -98,3 +105,37 @@ def test_what_is_wrong_is_refused_at_once_by_name(make, complaint):
     with pytest.raises(UsageError) as caught:
         make()
     assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "message"),
+    [
+        (LinearTree, {"ranker": {"cost": 2}, "cost": 3}, "LinearTree: ranker.cost is set twice, by cost and in ranker"),
+        (LinearTree, {"holdout": {"share": 0.2}, "hold_out": 0.1}, "holdout.share is set twice, by hold_out and in"),
+        (XTransformer, {"encoder": {"max_length": 16}, "max_length": 32}, "encoder.max_length is set twice"),
+        (XTransformer, {"features": "tfidf", "dense_weight": 2.0}, "dense_weight is 2.0, but with features 'tfidf'"),
+        (
+            XTransformer,
+            {"learn_labels": True, "dense_weight": 2.0},
+            "dense_weight is 2.0, but where the matcher",
+        ),
+        (
+            XTransformer,
+            {"learn_labels": True, "features": "tfidf", "label_weight": 0.5},
+            "label_weight is 0.5, but with features 'tfidf'",
+        ),
+    ],
+)
+def test_settings_that_would_change_nothing_are_refused(model, settings, message):
+    with pytest.raises(UsageError, match=message):
+        model(**settings)
+
+
+def test_a_setting_is_given_twice_in_a_file(tmp_path):
+    (tmp_path / "mine.toml").write_text("cost = 1.0\n[ranker]\ncost = 2.0\n")
+    with pytest.raises(UsageError, match=r"mine.toml: ranker.cost is set twice, by cost and in ranker; leave one of"):
+        load_preset(tmp_path / "mine.toml")
+
+
+def test_flat_names_change_a_part_that_is_given_whole():
+    assert LinearTree(ranker=RankerConfig(cost=2.0, bias=1.0), cost=3.0).config.ranker.cost == 3.0

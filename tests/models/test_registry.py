@@ -3,17 +3,21 @@
 import dataclasses
 import inspect
 import json
-from typing import get_args
+import sys
+import types
+from typing import ClassVar, get_args
 
 import numpy as np
 import pytest
 
 from labelwise import generate_shop, load_model
 from labelwise.config import EnsembleConfig, LinearTreeConfig, ModelConfig
+from labelwise.config.models import MODEL_CONFIGS, SINGLE_CONFIGS
 from labelwise.config.presets import load_preset
 from labelwise.errors import StorageError, UsageError
 from labelwise.models.base import Model
-from labelwise.models.registry import KINDS, model_class, new_model
+from labelwise.models.linear_tree import LinearTree
+from labelwise.models.registry import KINDS, ModelKind, model_class, new_model
 from tests.features.tiny import write_model
 
 
@@ -175,3 +179,52 @@ def test_a_folder_of_another_kind_is_refused(fitted, tmp_path):
     file.write_text(file.read_text().replace('"linear-tree"', '"forest"'))
     with pytest.raises(StorageError, match="holds a forest, no model; give a folder that was written by"):
         load_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "save", [lambda model, place: model.save(place), lambda model, place: model.save_pretrained(place)]
+)
+def test_only_a_model_is_replaced(save, fitted, tmp_path):
+    model, place = fitted("linear-tree"), tmp_path / "place"
+    place.mkdir()
+    save(model, place)  # an empty folder
+    save(model, place)  # a model
+    for name, content in (("precious.txt", "years of work"), ("config.json", "{"), ("config.json", '{"kind": []}')):
+        folder = tmp_path / f"{name}-{len(content)}"
+        folder.mkdir()
+        (folder / name).write_text(content)
+        with pytest.raises(UsageError, match="is not empty and holds no model that can be read; it is not overwritten"):
+            save(model, folder)
+        assert [file.read_text() for file in folder.iterdir()] == [content]
+    with pytest.raises(UsageError, match=r"precious.txt is a file; give a folder for the model"):
+        save(model, tmp_path / "precious.txt-13" / "precious.txt")
+
+
+def test_a_new_kind_is_a_line_of_the_table_and_two_classes(monkeypatch, shop, tmp_path):
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class ForestConfig(LinearTreeConfig):
+        kind = "forest"
+        FLAT_NAMES: ClassVar = {**LinearTreeConfig.FLAT_NAMES, "tolerance": (("ranker", "tolerance"),)}
+
+    class Forest(LinearTree):
+        kind = "forest"
+        config_class = ForestConfig
+
+    module = types.ModuleType("a_package_of_somebody")
+    module.Forest = Forest
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(KINDS, "forest", ModelKind(ForestConfig, module.__name__, "Forest"))
+    model = Forest(n_trees=2, cost=2.0, tolerance=0.2)
+    assert "tolerance" in inspect.signature(Forest).parameters
+    assert (model.config.n_trees, model.config.ranker.cost, model.config.ranker.tolerance) == (2, 2.0, 0.2)
+    train = shop["train"]
+    model.fit_dataset(train).save(tmp_path / "model")
+    model.save(tmp_path / "model")  # it is known as a model, so it is replaced
+    loaded = load_model(tmp_path / "model")
+    assert type(loaded) is type(new_model(ForestConfig())) is Forest
+    assert list(loaded.predict(train.texts[:3])) == list(model.predict(train.texts[:3]))
+
+
+def test_the_kinds_of_configurations_are_those_of_the_table():
+    assert tuple(kind.config for kind in KINDS.values()) == MODEL_CONFIGS
+    assert set(SINGLE_CONFIGS) < set(MODEL_CONFIGS)

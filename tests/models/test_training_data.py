@@ -10,7 +10,7 @@ from labelwise import generate_shop
 from labelwise.config import HoldoutConfig
 from labelwise.data import split_validation
 from labelwise.data.split import split_rows
-from labelwise.errors import DataError
+from labelwise.errors import DataError, UsageError
 from labelwise.models.training_data import TrainingData
 
 
@@ -110,7 +110,8 @@ def test_rows_of_features(shop):
             True,
             "140 validation documents choose and calibrate; the linear",
         ),
-        (HoldoutConfig(share=0), False, ""),
+        (HoldoutConfig(share=0), False, "hold_out is 0, so nothing is calibrated"),
+        (HoldoutConfig(share=0, calibrate=False), False, ""),
     ],
 )
 def test_the_user_is_told(shop, policy, validation, remark):
@@ -139,3 +140,18 @@ def test_parts_that_stages_read(shop):
     assert data.part("held-out labels") is data.holdout.Y
     with pytest.raises(KeyError):
         data.part("weather")
+
+
+def test_settings_that_change_nothing_are_told(shop):
+    train, few = shop["train"], shop["train"].take(range(100))
+
+    def remark(policy, **options):
+        return of(train, policy, **options).for_calibration_only(policy).remark(policy)
+
+    assert remark(HoldoutConfig(share=0.1, calibrate=False)).startswith("hold_out is 0.1, but no documents are held")
+    assert remark(HoldoutConfig(calibrate=False)) == ""
+    told = remark(HoldoutConfig(share=0.3), validation=few)
+    assert told.endswith("; hold_out is 0.3, but no training documents are held out beside them")
+    assert "hold_out" not in remark(HoldoutConfig(), validation=few)
+    with pytest.raises(UsageError, match="learn_validation is True, but there are no validation documents; give some"):
+        of(train, HoldoutConfig(learn_validation=True))

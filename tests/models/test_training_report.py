@@ -15,6 +15,7 @@ from labelwise.models.training_report import (
     TrainingReport,
     Tuning,
 )
+from labelwise.rank.ranker import RankerSettings, RankerTrial
 
 ENTRIES = {
     "documents": 6,
@@ -46,6 +47,8 @@ def test_every_entry_is_typed_and_written_as_it_was_read():
     report = TrainingReport.from_dict(ENTRIES, "a model")
     assert json.dumps(report.to_dict()) == json.dumps(ENTRIES)
     assert report.recall == {1: 50.0, 5: 75.0}
+    assert report.chosen == RankerSettings(dense_weight=0.5, score_transform="l3-hinge", matcher_weight=1.0)
+    assert report.trials[0].precisions == [1, 2, 3]
     assert report.tuning == Tuning(trials=1, metric="the mean of P@1, P@3 and P@5")
     assert report.validation == HoldoutResult(kind="share", share=0.05, documents=60, scores={"P@1": 80.0})
     assert report.held_out_scores == {"P@1": 80.0}
@@ -66,15 +69,28 @@ def test_entries_are_written_in_the_order_of_their_arrival():
 
 
 def test_entries_of_other_versions():
-    before = {"chosen": {"dense_weight": 0.5, "combine": "sigmoid"}, "trials": [{"combine": "sigmoid"}]}
+    chosen = {"dense_weight": 0.5, "combine": "sigmoid", "matcher_weight": 0.3}
+    before = {"chosen": chosen, "trials": [{**chosen, "precisions": [3, 2, 1]}]}
     report = TrainingReport.from_dict(before, "a model")
-    assert report.chosen == {"dense_weight": 0.5, "score_transform": "sigmoid"}
-    assert report.trials == [{"score_transform": "sigmoid"}]
+    settings = {"dense_weight": 0.5, "score_transform": "sigmoid", "matcher_weight": 0.3}
+    assert report.chosen == RankerSettings(**settings)
+    assert report.trials == [RankerTrial(**settings, precisions=[3, 2, 1])]
+    assert report.to_dict() == {"chosen": settings, "trials": [{**settings, "precisions": [3, 2, 1]}]}
     later = TrainingReport.from_dict({"documents": 6, "weather": "rain", "tuning": {**ENTRIES["tuning"], "x": 1}}, "m")
     assert later.to_dict() == {"documents": 6, "tuning": ENTRIES["tuning"], "weather": "rain"}
 
 
-@pytest.mark.parametrize("entries", [[], {"validation": {"kind": "split"}}, {"recall": {"one": 1.0}}, {"added": [1]}])
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [],
+        {"chosen": [1]},
+        {"trials": [{"precisions": []}]},
+        {"validation": {"kind": "split"}},
+        {"recall": {"one": 1.0}},
+        {"added": [1]},
+    ],
+)
 def test_a_damaged_report_is_refused(entries):
     with pytest.raises(StorageError, match=r"my-model has a damaged training report .* copy or make it again"):
         TrainingReport.from_dict(entries, "my-model")

@@ -84,7 +84,7 @@ def test_labels_that_the_network_learns_are_weights_of_the_ranker(with_labels, s
     assert precision_at_k(shop["test"].Y, found, k=1) > 50
     hidden = model.matcher_.encoder_.hidden_size
     assert model.ranker_.level.dense.shape == (len(model.labels_), hidden + 1)
-    assert model.report_.chosen["label_weight"] == 0.3
+    assert model.report_.chosen.label_weight == 0.3
     assert any("network" in what for name, what in model.facts() if name == "scores combined by")
     model.save(tmp_path / "model")
     same(load_model(tmp_path / "model").predict(texts, top_k=5), found)
@@ -127,7 +127,7 @@ def test_what_the_ranker_reads_decides_whether_they_count(shop, settings, tmp_pa
     plain = fitted(settings(features="tfidf", **changes), shop["train"], run_dir=tmp_path)
     assert plain.ranker_.level.dense.shape[1] == 1
     none = fitted(settings(label_weight=0.0, **changes), shop["train"], run_dir=tmp_path)
-    assert none.report_.chosen["label_weight"] == 0
+    assert none.report_.chosen.label_weight == 0
     texts = shop["test"].texts
     first, second = (model.predict(texts, top_k=5).matrix for model in (plain, none))
     np.testing.assert_allclose(second.toarray(), first.toarray(), atol=1e-4)
@@ -148,10 +148,10 @@ def test_what_it_tells_of_itself(model):
     assert (report.documents, told.documents, told.kind, told.share) == (630, 94, "share", 0.15)
     assert list(report.recall) == [1, 5, 10, 20]
     assert 0 < report.recall[1] <= report.recall[5] <= report.recall[10] <= report.recall[20] <= 100
-    best = max(report.trials, key=lambda trial: np.mean(trial["precisions"]))
-    assert report.chosen == {name: best[name] for name in ("dense_weight", "score_transform", "matcher_weight")}
+    best = max(report.trials, key=lambda trial: np.mean(trial.precisions))
+    assert {**vars(report.chosen), "precisions": best.precisions} == vars(best)
     scores = [report.validation.scores[f"P@{k}"] for k in (1, 3, 5)]
-    assert scores == pytest.approx(best["precisions"])
+    assert scores == pytest.approx(best.precisions)
     facts = dict(model.facts())
     assert facts["labels"] == "150 in 4 clusters by pifa-neural"
     assert facts["encoder"] == "tiny, 16 tokens of a text, fine-tuned on the clusters"
@@ -235,7 +235,7 @@ def test_given_documents_can_be_learnt_from_too(shop, settings):
 def test_nothing_held_out(shop, settings):
     model = fitted(settings("hybrid", hold_out=0.0), shop["train"])
     assert model.calibrator_ is None
-    assert model.report_.chosen["score_transform"] == "l3-hinge"
+    assert model.report_.chosen.score_transform == "l3-hinge"
     assert model.report_.validation is None
     assert precision_at_k(shop["test"].Y, model.predict(shop["test"].texts), k=1) > 50
 

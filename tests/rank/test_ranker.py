@@ -177,8 +177,8 @@ def test_the_better_share_of_the_networks_labels_is_chosen(data, network_knows):
     candidates = RankerSearchSpace(score_transforms=[("ranker-only", 1.0), ("l3-hinge", 1.0)])
     training, held_out = RankerData(seen, Y, CLUSTERS), HeldOutInputs(seen, Y)
     choice = choose_ranker(training, held_out, CONFIG, candidates, label_head=(weight, bias), threads=1)
-    best = max(choice.trials, key=lambda trial: np.mean(trial["precisions"]))
-    assert (best["label_weight"] > 0.3) == network_knows
+    best = max(choice.trials, key=lambda trial: np.mean(trial.precisions))
+    assert (best.label_weight > 0.3) == network_knows
     assert len(choice.trials) == 2 + len(SHARES) - 1, "one ranker is trained, and the share is chosen last"
     assert choice.evaluated.level.dense.shape[1] == N_LABELS + 1
     np.testing.assert_array_equal(choice.evaluated.top(seen, 3).toarray(), choice.final.top(seen, 3).toarray())
@@ -214,8 +214,8 @@ def test_the_better_combination_is_chosen(matcher_knows):
     choice = choose_ranker(*split(planted_choice(matcher_knows=matcher_knows)), CONFIG, candidates)
     ranker, final = choice.evaluated, choice.final
     assert ranker.score_transform == ("l3-hinge" if matcher_knows else "ranker-only")
-    assert [trial["score_transform"] for trial in choice.trials] == [name for name, _ in score_transforms]
-    means = {trial["score_transform"]: np.mean(trial["precisions"]) for trial in choice.trials}
+    assert [trial.score_transform for trial in choice.trials] == [name for name, _ in score_transforms]
+    means = {trial.score_transform: np.mean(trial.precisions) for trial in choice.trials}
     assert means[ranker.score_transform] == max(means.values()) > min(means.values())
     np.testing.assert_array_equal(final.level.dense, ranker.level.dense)  # nothing comes later: the same ranker
     assert final.score_transform == ranker.score_transform

@@ -87,6 +87,27 @@ def test_a_damaged_result_is_computed_again(tmp_path, caplog):
     assert "computing it again" in caplog.text
 
 
+def test_checkpoints_of_a_finished_stage_are_removed(tmp_path):
+    left = []
+
+    def compute(fail=False):
+        left.append(run.scratch("numbers", {"n": 1}))
+        left[0].mkdir(parents=True, exist_ok=True)
+        (left[0] / "checkpoint").write_text("half of it")
+        if fail:
+            raise KeyboardInterrupt
+        return np.arange(5)
+
+    with pytest.raises(KeyboardInterrupt), RunDirectory(tmp_path) as run:
+        stage(run, lambda: compute(fail=True), n=1)
+    assert (left[0] / "checkpoint").is_file()  # a later run goes on from there
+    with RunDirectory(tmp_path) as run:
+        other = run.scratch("numbers", {"n": 2})
+        other.mkdir()
+        stage(run, compute, n=1)
+    assert list((tmp_path / "scratch").iterdir()) == [other]
+
+
 def test_events_are_logged_and_passed_on(tmp_path):
     heard = []
     with RunDirectory(tmp_path, on_event=lambda name, values: heard.append(name)) as run:

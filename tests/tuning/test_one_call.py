@@ -121,6 +121,8 @@ def test_other_mistakes(shop, tmp_path, no_encoder):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="file is a file; give a folder for the model"):
         train(tmp_path / "there-is-none", out=tmp_path / "file")
+    with pytest.raises(UsageError, match="is not empty and holds no model that can be read; it is not overwritten"):
+        train(tmp_path / "there-is-none", out=tmp_path)  # said before the data are read
     with pytest.raises(DataError, match="there is no such file or folder"):
         train(tmp_path / "there-is-none")
     with pytest.raises(UsageError, match="labels are given twice"):

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
-from labelwise.config import EnsembleConfig, LinearTreeConfig, XTransformerConfig
 from labelwise.config.flat import check_settings, flat_names
+from labelwise.config.models import MODEL_CONFIGS
 from labelwise.config.settings import Settings, described
 
 if TYPE_CHECKING:
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from labelwise.cli.command import Command
 
-_CONFIGS = (LinearTreeConfig, XTransformerConfig, EnsembleConfig)
-_SETTINGS = {name for config in _CONFIGS for name in flat_names(config)}
+_SETTINGS = {name for config in MODEL_CONFIGS for name in flat_names(config)}
 
 
 def option(name: str) -> str:
@@ -39,7 +38,7 @@ def check_options(command: Command) -> None:
             continue
         values: list[Any] = [part.strip() for part in given.split(",")] if isinstance(given, str) else [given]
         for value in values:
-            check_settings(_CONFIGS, {field.name: value}, "", option)
+            check_settings(MODEL_CONFIGS, {field.name: value}, "", option)
 
 
 def registry() -> ConstructorRegistry:

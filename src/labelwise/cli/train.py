@@ -17,13 +17,13 @@ from labelwise.cli.show import Show
 from labelwise.cli.train_members import SETTINGS, asked_for, ensemble_of, plan
 from labelwise.config import LabelEmbedding, Negatives, Rule
 from labelwise.config.flat import flat_names
+from labelwise.config.models import SINGLE_CONFIGS
 from labelwise.config.presets import Config, changed
 from labelwise.data import Dataset, Format, ReadOptions
 from labelwise.data.load import load_training_splits
 from labelwise.engine.allocator import limit_heap_growth
-from labelwise.errors import DataError, LabelwiseError, StorageError, UsageError
-from labelwise.models.registry import KINDS
-from labelwise.storage import read_description
+from labelwise.errors import DataError, LabelwiseError, UsageError
+from labelwise.models.registry import check_destination
 
 AS_PRESET = "(default: as the preset says)"
 
@@ -128,7 +128,7 @@ class Train(Command):
             members = [self._choose(train, show)]
         elif self.dry_run:
             self._plan(members, train, show)
-        neural = [name for name, config in members if config.encoders()]
+        neural = [name for name, config in members if config.texts_only]
         if neural and train.texts is None:
             raise DataError(
                 f"{neural[0]} reads texts, and these data have only features; use a linear preset, such as default",
@@ -152,19 +152,19 @@ class Train(Command):
 
     def with_options(self, config: Config, preset: str) -> Config:
         """The preset's settings with those of the command line on top."""
-        linear, known = not config.encoders(), flat_names(type(config))
+        known = flat_names(type(config))
         options: dict[str, Any] = {name: getattr(self, name) for name in SETTINGS}
         options |= {"learn_labels": self.learn_labels or None, "learn_validation": self.learn_validation or None}
         options["calibrate"] = None if self.calibrate else False
         given = {name: value for name, value in options.items() if value is not None}
-        refused = [name for name in given if name not in known] + (["tune"] if self.tune and not linear else [])
+        refused = [name for name in given if name not in known] + (["tune"] if self.tune and not config.tunable else [])
         if refused:
-            own, other = ("X-Transformer", "linear trees") if linear else ("linear trees", "X-Transformer")
+            owners = " and ".join(one.family for one in SINGLE_CONFIGS if one.family != config.family)
             raise UsageError(
-                f"{option(refused[0])} is an option of {own}, but the preset {preset} is of {other}; "
+                f"{option(refused[0])} is an option of {owners}, but the preset {preset} is of {config.family}; "
                 "leave it out, or choose another preset"
             )
-        if not linear and config.fine_tuning() is None:
+        if config.fine_tuning() is None:
             for name in ("epochs", "learn_labels"):
                 if name in given:
                     raise UsageError(
@@ -217,12 +217,7 @@ class Train(Command):
             return
         if not self.overwrite:
             raise UsageError(f"{self.model} exists already; choose another place, or pass --overwrite")
-        try:
-            kind = read_description(self.model).get("kind")
-        except StorageError:
-            kind = None
-        if kind not in KINDS:
-            raise UsageError(f"{self.model} is not empty and holds no model; it is not overwritten")
+        check_destination(self.model)
 
     def _read(self, show: Show) -> tuple[Dataset, Dataset | None]:
         """The training split, and the validation split where there is one."""

@@ -54,11 +54,12 @@ def asked_for(command: Train) -> list[tuple[str, Config]]:
     mixed = len({type(config) for _, config in loaded}) > 1
     members = []
     for name, config in loaded:
-        linear, one = not config.encoders(), command
+        one = command
         if mixed:  # each kind takes the options that it knows
             others: dict[str, Any] = dict.fromkeys(set(SETTINGS) - set(flat_names(type(config))))
             one = replace(command, **others, tune=False)
-        choices = product(*lists.values()) if not linear or not mixed else [(None, None)]
+        knows_lists = lists.keys() <= set(flat_names(type(config)))
+        choices = product(*lists.values()) if knows_lists or not mixed else [(None, None)]
         for encoder, embedding in choices:
             chosen = replace(one, encoder=encoder, label_embedding=embedding)
             members.append((Path(name).name, chosen.with_options(config, name)))
@@ -66,6 +67,8 @@ def asked_for(command: Train) -> list[tuple[str, Config]]:
         _refuse(command, ENSEMBLE_ONLY, "is an option of ensembles; name several presets, encoders or label embeddings")
     elif command.tune:
         raise UsageError("--tune tunes one model; leave it out for an ensemble")
+    if len(members) > 1:
+        ensemble_of(command, members)  # says now what does not fit together
     return members
 
 
@@ -74,15 +77,17 @@ def ensemble_of(command: Train, members: list[tuple[str, Config]]) -> EnsembleCo
     configs = tuple(config for _, config in members)
     share = {} if command.hold_out is None else {"share": command.hold_out}
     holdout = HoldoutConfig(calibrate=command.calibrate, learn_validation=command.learn_validation, **share)
-    return EnsembleConfig(
+    policies = {config.holdout for config in configs}  # with the options of the command line on top
+    config = EnsembleConfig(
         members=configs,
         rule=command.rule,
         prune=command.prune,
         share_encoder=not command.own_encoders,
-        holdout=holdout,
+        holdout=policies.pop() if len(policies) == 1 else holdout,
         seed=command.seed or 0,
         threads=command.threads,
     )
+    return config.for_training()
 
 
 def plan(config: EnsembleConfig, sizes: Sizes, machine: Machine) -> Iterator[str]:

@@ -77,7 +77,7 @@ class System:
 
 def fit_model(config: Any, splits: Splits, *, run_dir: Path | None, on_event: OnEvent | None = None) -> Model:
     """Train the kind of model that a configuration is of, on the training split, with its own hold-out policy."""
-    if splits.train.texts is None and config.encoders():
+    if splits.train.texts is None and config.texts_only:
         raise DataError(f"this system reads texts, and {splits.name} has only features; use linear presets")
     model: Model = new_model(config)
     return model.fit_dataset(splits.train, splits.validation, run_dir=run_dir, on_event=on_event)
@@ -100,7 +100,7 @@ def parse_systems(given: str, *, neural: Mapping[str, Any] | None = None, **sett
         raise UsageError("no system is named; give some by commas, such as parabel,hybrid")
     check_names(system.name for system in systems)
     wanted = [name for name, value in (neural or {}).items() if value not in (None, {})]
-    if wanted and not any(one.config.encoders() for system in systems for one in system.trained()):
+    if wanted and not any(one.config.texts_only for system in systems for one in system.trained()):
         raise UsageError(f"{', '.join(wanted)}: none of the systems has an encoder; leave it out, or add hybrid")
     return systems
 
@@ -121,7 +121,7 @@ def _parse(item: str, neural: Mapping[str, Any], settings: Mapping[str, Any]) ->
         known = ", ".join(preset_names())
         raise UsageError(f"there is no system {item!r}; give a .toml file, a model's folder, or one of: {known}")
     system = System(name=path.stem if item.endswith(".toml") else item, preset=item, settings=dict(settings))
-    if system.config.encoders():
+    if system.config.texts_only:
         system = replace(system, settings={**settings, **neural})
         _ = system.config  # says now what is wrong with it
     return system

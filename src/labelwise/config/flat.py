@@ -1,7 +1,7 @@
 """Flat names for the settings that people change most: what each stands for in the configuration of a model.
 
 ``XTransformer("hybrid", encoder="minilm", max_length=32)``, ``load_preset("parabel", cost=2.0)``, the estimators for
-scikit-learn and the options of the command line all read these tables.
+scikit-learn and the options of the command line all read `FLAT_NAMES` of the configuration's class.
 """
 
 from __future__ import annotations
@@ -10,61 +10,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from inspect import Parameter, Signature
 from pathlib import PurePath
-from typing import Any, TypeAlias
+from typing import Any
 
-from labelwise.config.models import EnsembleConfig, LinearTreeConfig, XTransformerConfig
-from labelwise.config.settings import prefix, unknown, with_changes
+from labelwise.config.settings import Place, prefix, unknown, with_changes
 from labelwise.errors import UsageError
-
-Place: TypeAlias = tuple[str, ...]
-"""Where a setting lies in a configuration: ("ranker", "cost")."""
-
-
-def _within(part: str, *names: str) -> dict[str, tuple[Place, ...]]:
-    return {name: ((part, name),) for name in names}
-
-
-_ALL: dict[str, tuple[Place, ...]] = {
-    "hold_out": (("holdout", "share"),),
-    **_within("holdout", "calibrate", "learn_validation"),
-}
-_SINGLE: dict[str, tuple[Place, ...]] = {
-    **_ALL,
-    **_within("tfidf", "analyzer", "ngram_range", "min_df", "max_df", "max_features", "opening"),
-    **_within("index", "n_clusters", "branching", "max_leaf"),
-    **_within("ranker", "negatives", "positive_weight"),
-    "weight_threshold": (("ranker", "threshold"),),
-}
-PLACES: dict[type[Any], dict[str, tuple[Place, ...]]] = {
-    LinearTreeConfig: {
-        **_SINGLE,
-        "cost": (("matcher", "cost"), ("ranker", "cost")),
-        "loss": (("matcher", "loss"), ("ranker", "loss")),
-    },
-    XTransformerConfig: {
-        **_SINGLE,
-        "encoder": (("encoder", "name"),),
-        **_within("encoder", "max_length", "pooling"),
-        "cost": (("linear", "cost"), ("ranker", "cost")),
-        **_within("matcher", "loss", "epochs", "steps", "batch_size", "micro_batch", "learning_rate"),
-        **_within("matcher", "head_learning_rate", "precision", "device", "learn_labels"),
-    },
-    EnsembleConfig: _ALL,
-}
-"""For each configuration, its flat names and the places that they set."""
-INSTEAD: dict[type[Any], dict[Place, Place]] = {XTransformerConfig: {("matcher", "epochs"): ("matcher", "steps")}}
-"""Settings that count only where another setting is None: giving the first sets the second to None."""
 
 
 def flat_names(config: type[Any]) -> list[str]:
     """All names that `with_settings` takes for a configuration: its fields and the flat names."""
-    return list(dict.fromkeys([*(field.name for field in fields(config)), *PLACES[config]]))
+    return list(dict.fromkeys([*(field.name for field in fields(config)), *config.FLAT_NAMES]))
 
 
 def with_settings(config: Any, values: Mapping[str, Any], where: str, spell: Callable[[str], str] = str) -> Any:
     """A configuration with changes by flat names or by fields (a mapping for those of a part), checked.
 
-    None leaves a setting as it is. A part that is given whole counts first, and the flat names of its settings then.
+    None leaves a setting as it is. A part may be given whole, as a configuration, with changes of its settings by flat
+    names on top. A setting that is given twice, by its flat name and in the mapping of its part, is refused.
 
     Parameters
     ----------
@@ -73,7 +34,7 @@ def with_settings(config: Any, values: Mapping[str, Any], where: str, spell: Cal
     spell
         How the user writes a flat name: ``--hold-out``, say.
     """
-    places, names = PLACES[type(config)], dict[str, str]()
+    places, names = type(config).FLAT_NAMES, dict[str, str]()
     known = {field.name for field in fields(config)}
     whole, nested = dict[str, Any](), dict[str, Any]()
     for name, value in values.items():
@@ -90,8 +51,15 @@ def with_settings(config: Any, values: Mapping[str, Any], where: str, spell: Cal
             for place in places[name]:
                 _put(nested, place, value)
                 names[".".join(place)] = spell(name)
-    given = {*_places_of(whole), *_places_of(nested)}
-    for place, other in INSTEAD.get(type(config), {}).items():
+    tables = set(_places_of(whole))
+    for place in _places_of(nested):
+        if place in tables:
+            raise UsageError(
+                f"{prefix(where)}{'.'.join(place)} is set twice, by {names['.'.join(place)]} and in {place[0]}; leave "
+                "one of them out"
+            )
+    given = {*tables, *_places_of(nested)}
+    for place, other in type(config).INSTEAD.items():
         if place in given and other not in given:
             config = _with_none(config, other)
     changed = with_changes(with_changes(config, whole, where), nested, where)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from labelwise.config.features import EncoderConfig, TfidfConfig
 from labelwise.config.holdout import HoldoutConfig
@@ -13,7 +13,8 @@ from labelwise.config.index import IndexConfig, LabelEmbedding
 from labelwise.config.matcher import MatcherConfig
 from labelwise.config.ranker import RankerConfig
 from labelwise.config.score_transform import DEFAULT_TRANSFORM, TRANSFORMS, ScoreTransform
-from labelwise.config.settings import Count, NonNegative, Positive, Seed, Settings, Share, Threads
+from labelwise.config.settings import Count, NonNegative, Place, Positive, Seed, Settings, Share, Threads
+from labelwise.errors import UsageError
 
 Rule: TypeAlias = Literal["average", "rank_average", "sigmoid_average", "softmax_average", "round_robin"]
 """Ways to combine the lists of several models into one: see `labelwise.models.ensemble.rules`."""
@@ -25,6 +26,25 @@ Matching: TypeAlias = Literal["tree", "neighbours"]
 """Where a document's labels are looked for: down the tree, or among the labels whose centroids are nearest."""
 MemberWeights: TypeAlias = Literal["equal", "learned"]
 """Whether the models of an ensemble count the same, or as held-out documents say."""
+
+
+def _within(part: str, *names: str) -> dict[str, tuple[Place, ...]]:
+    return {name: ((part, name),) for name in names}
+
+
+_ALL: dict[str, tuple[Place, ...]] = {
+    "hold_out": (("holdout", "share"),),
+    **_within("holdout", "calibrate", "learn_validation"),
+}
+"""The flat names of all models."""
+_SINGLE: dict[str, tuple[Place, ...]] = {
+    **_ALL,
+    **_within("tfidf", "analyzer", "ngram_range", "min_df", "max_df", "max_features", "opening"),
+    **_within("index", "n_clusters", "branching", "max_leaf"),
+    **_within("ranker", "negatives", "positive_weight"),
+    "weight_threshold": (("ranker", "threshold"),),
+}
+"""The flat names of all single models."""
 _HOLDOUT_BEFORE: Mapping[str, str | None] = {
     "hold_out": "holdout.share",
     "calibrate": "holdout.calibrate",
@@ -47,6 +67,21 @@ class XTransformerConfig(Settings):
     """
 
     kind: ClassVar[str] = "x-transformer"
+    family: ClassVar[str] = "X-Transformer"
+    """What the models are called in messages."""
+    texts_only: ClassVar[bool] = True
+    """Whether the documents must be texts, not features."""
+    tunable: ClassVar[bool] = False
+    """Whether `labelwise.tuning.search` can choose settings."""
+    FLAT_NAMES: ClassVar[Mapping[str, tuple[Place, ...]]] = {
+        **_SINGLE,
+        "encoder": (("encoder", "name"),),
+        **_within("encoder", "max_length", "pooling"),
+        "cost": (("linear", "cost"), ("ranker", "cost")),
+        **_within("matcher", "loss", "epochs", "steps", "batch_size", "micro_batch", "learning_rate"),
+        **_within("matcher", "head_learning_rate", "precision", "device", "learn_labels"),
+    }
+    INSTEAD: ClassVar[Mapping[Place, Place]] = {("matcher", "epochs"): ("matcher", "steps")}
     RENAMED: ClassVar[Mapping[str, str | None]] = {"combine": "score_transform", **_HOLDOUT_BEFORE}
 
     tfidf: TfidfConfig = field(default_factory=TfidfConfig)
@@ -92,6 +127,23 @@ class XTransformerConfig(Settings):
             yield "matcher.learn_labels needs an encoder that is fine-tuned; set fine_tune, or leave it out"
         if self.label_weight is not None and not self.matcher.learn_labels:
             yield f"label_weight is {self.label_weight}, but the matcher learns no labels; set matcher.learn_labels"
+        elif self.label_weight is not None and self.features != "both":
+            yield (
+                f"label_weight is {self.label_weight}, but with features {self.features!r} the ranker leaves out the "
+                "network's scores of labels; leave it out, or set features to 'both'"
+            )
+        if self.dense_weight in (None, 1.0):  # 1 is what counts where nothing is weighted
+            return
+        if self.features != "both":
+            yield (
+                f"dense_weight is {self.dense_weight}, but with features {self.features!r} the ranker has nothing to "
+                "weight; leave it out, or set features to 'both'"
+            )
+        elif self.matcher.learn_labels:
+            yield (
+                f"dense_weight is {self.dense_weight}, but where the matcher learns labels, its scores of labels take "
+                "the place of the embedding; leave it out, or give label_weight"
+            )
 
     def describe(self) -> str:
         """What tells the model from others, in a few words."""
@@ -131,6 +183,17 @@ class LinearTreeConfig(Settings):
     """
 
     kind: ClassVar[str] = "linear-tree"
+    family: ClassVar[str] = "linear trees"
+    """What the models are called in messages."""
+    texts_only: ClassVar[bool] = False
+    """Whether the documents must be texts, not features."""
+    tunable: ClassVar[bool] = True
+    """Whether `labelwise.tuning.search` can choose settings."""
+    FLAT_NAMES: ClassVar[Mapping[str, tuple[Place, ...]]] = {
+        **_SINGLE,
+        "cost": (("matcher", "cost"), ("ranker", "cost")),
+        "loss": (("matcher", "loss"), ("ranker", "loss")),
+    }
     label_embedding: ClassVar[LabelEmbedding] = "pifa-tfidf"
     """What labels are clustered by: the features of their documents."""
     RENAMED: ClassVar[Mapping[str, str | None]] = {"combine": "score_transform", **_HOLDOUT_BEFORE}
@@ -198,6 +261,10 @@ class LinearTreeConfig(Settings):
         return replace(self, n_trees=1)
 
 
+SingleConfig: TypeAlias = LinearTreeConfig | XTransformerConfig
+"""The configuration of a single model: what a preset holds, and what the members of an ensemble are."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class EnsembleConfig(Settings):
     """Several models over the same labels, combined into one.
@@ -212,6 +279,7 @@ class EnsembleConfig(Settings):
     """
 
     kind: ClassVar[str] = "ensemble"
+    FLAT_NAMES: ClassVar[Mapping[str, tuple[Place, ...]]] = _ALL
     RENAMED: ClassVar[Mapping[str, str | None]] = {
         "combine": "rule",
         "over": "combine_on",
@@ -219,8 +287,9 @@ class EnsembleConfig(Settings):
         **_HOLDOUT_BEFORE,
     }
 
-    members: tuple[LinearTreeConfig | XTransformerConfig, ...] = ()
-    """The models to train. The ensemble's `holdout` counts for all of them."""
+    members: tuple[SingleConfig, ...] = ()
+    """The models to train. The ensemble's `holdout` counts for all of them; where it is as by default, and all members
+    have the same one, theirs does."""
     rule: Rule | None = None
     """The rule that combines the models' lists (see `labelwise.models.ensemble.rules`); chosen on held-out documents if
     not given, average without any."""
@@ -240,7 +309,32 @@ class EnsembleConfig(Settings):
     seed: Seed = 0
     """Random seed of the choice of held-out documents."""
     threads: Threads = field(default=None, compare=False)
-    """Threads to use when predicting; all cores if not given."""
+    """Threads to use, also for members that name no number of their own; all cores if not given."""
+
+    @property
+    def texts_only(self) -> bool:
+        """Whether the documents must be texts, not features: those of one member are those of all."""
+        return any(member.texts_only for member in self.members)
+
+    def for_training(self) -> EnsembleConfig:
+        """The checked settings with the one hold-out policy that counts for all members; members' others are refused.
+
+        Members keep what they say of themselves: `fit` applies the policy to them.
+        """
+        checked = self.validated()
+        policies = {member.holdout for member in checked.members}
+        if checked.holdout == HoldoutConfig() and len(policies) == 1:
+            checked = replace(checked, holdout=policies.pop())
+        # Members of a trained ensemble are calibrated, whether the ensemble is or not.
+        fitting = (HoldoutConfig(), checked.holdout, replace(checked.holdout, calibrate=True))
+        for number, member in enumerate(checked.members, start=1):
+            if member.holdout not in fitting:
+                raise UsageError(
+                    f"member {number} of the ensemble has a hold-out policy of its own ({_policy(member.holdout)}), "
+                    f"but one counts for all members ({_policy(checked.holdout)}); set hold_out, calibrate and "
+                    "learn_validation for the ensemble, and not for its members"
+                )
+        return checked
 
     def describe(self) -> str:
         """What tells the model from others, in a few words."""
@@ -255,5 +349,14 @@ class EnsembleConfig(Settings):
         return LinearTreeConfig()
 
 
-ModelConfig: TypeAlias = LinearTreeConfig | XTransformerConfig | EnsembleConfig
+def _policy(holdout: HoldoutConfig) -> str:
+    """A hold-out policy, in the words of the flat names."""
+    return f"hold_out {holdout.share:g}, calibrate {holdout.calibrate}, learn_validation {holdout.learn_validation}"
+
+
+ModelConfig: TypeAlias = SingleConfig | EnsembleConfig
 """The configuration of any model."""
+SINGLE_CONFIGS: tuple[type[SingleConfig], ...] = get_args(SingleConfig)
+"""The classes of the configurations of single models."""
+MODEL_CONFIGS: tuple[type[ModelConfig], ...] = get_args(ModelConfig)
+"""The classes of the configurations of all models; `labelwise.models.registry.KINDS` has the models' classes."""

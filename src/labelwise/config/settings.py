@@ -14,12 +14,26 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from types import UnionType
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from labelwise.errors import UsageError
 
 T = TypeVar("T")
 
+Place: TypeAlias = tuple[str, ...]
+"""Where a setting lies in a configuration: ("ranker", "cost")."""
 LONGEST_SHOWN = 200
 """Characters of a wrong value that an error shows."""
 
@@ -100,6 +114,10 @@ class Settings:
 
     ALIASES: ClassVar[Mapping[str, Mapping[Any, Any]]] = {}
     """For each field, other words for its choices: what `validated` puts in their place."""
+    FLAT_NAMES: ClassVar[Mapping[str, tuple[Place, ...]]] = {}
+    """Short names for settings of parts, with the places that each of them sets: see `labelwise.config.flat`."""
+    INSTEAD: ClassVar[Mapping[Place, Place]] = {}
+    """Settings that count only where another setting is None: giving the first sets the second to None."""
     RENAMED: ClassVar[Mapping[str, str | None]] = {}
     """Fields of format version 1: what they are called now (``part.field`` for one of a part), None if gone."""
 

@@ -27,7 +27,7 @@ from labelwise.features.encoder_folder import (
 )
 from labelwise.features.pooling import pool
 from labelwise.features.pretrained import find_encoder, quiet
-from labelwise.features.token_store import TokenStore, batches
+from labelwise.features.token_store import TokenStore, batches, limit_length
 from labelwise.types import OnEvent
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ class Encoder:
         """Write a Hugging Face folder that `load`, and transformers itself, can read."""
         with storage.atomic_folder(path, overwrite=True) as folder, quiet():
             self.model.save_pretrained(folder)
+            limit_length(self.tokenizer, self.config.max_length)  # its file then never depends on what it read before
             self.tokenizer.save_pretrained(folder)
             name = self.original_name or self.config.name
             config = dataclasses.replace(self.config, name=name, pooling=self.pooling)

@@ -148,13 +148,23 @@ def _end(text: str, limit: int) -> int:
 def _encode(texts: list[str], tokenizer: Any, max_length: int) -> list[list[int]]:
     # Lone surrogates cannot be encoded as UTF-8, which the tokenizer needs.
     texts = [text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None:  # one of the few that are written in Python
+    if not limit_length(tokenizer, max_length):
         rows: list[list[int]] = tokenizer(texts, truncation=True, max_length=max_length)["input_ids"] if texts else []
         return rows
+    return [encoding.ids for encoding in tokenizer.backend_tokenizer.encode_batch_fast(texts)]
+
+
+def limit_length(tokenizer: Any, max_length: int) -> bool:
+    """Have a tokenizer cut its texts and pad none; False for one of the few that are written in Python.
+
+    The tokenizer keeps this, and its file has it.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return False
     backend.enable_truncation(max_length, direction=tokenizer.truncation_side)
     backend.no_padding()
-    return [encoding.ids for encoding in backend.encode_batch_fast(texts)]
+    return True
 
 
 @contextmanager

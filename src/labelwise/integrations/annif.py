@@ -135,7 +135,7 @@ class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif car
         config, unknown = subjects.project_config(params, train, jobs)
         for name in unknown:
             self.warning(f"there is no setting {name!r}, so it changes nothing")
-        if not config.encoders():  # an encoder has its own tokenizer
+        if not config.texts_only:  # an encoder has its own tokenizer
             train = replace(train, texts=self._analyzed(documents.texts))
         self.info(f"training on {len(train):,} documents with {train.n_labels:,} subjects")
         model: Model = new_model(config).fit_dataset(train, on_event=_LogLines(self.info))
@@ -196,7 +196,7 @@ class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif car
     def _check_analyzer(self, model: Model) -> None:
         """Refuse a model that reads the words of another analyzer."""
         trained = model.report_.analyzer
-        if model.encoder is None and trained != self._analyzer_spec:
+        if not model.config.texts_only and trained != self._analyzer_spec:
             raise ConfigurationException(
                 f"the model was trained with analyzer={trained or 'none'} but the project now says "
                 f"analyzer={self._analyzer_spec or 'none'}; set it back, or train again",
@@ -212,7 +212,7 @@ class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif car
         with self._annif_errors():
             top_k = subjects.limit(params)
             threads = 1 if self._parallel else subjects.threads(params)
-            read = self._analyzed(texts) if model.encoder is None else texts
+            read = texts if model.config.texts_only else self._analyzed(texts)
             scores = subjects.suggestion_scores(model, read, top_k, threads=threads)
         return SuggestionBatch(subjects.over_subjects(scores, numbers, len(self.project.subjects)))
 

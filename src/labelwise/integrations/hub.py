@@ -16,6 +16,7 @@ from labelwise import __version__, storage
 from labelwise.errors import StorageError, UsageError, need
 from labelwise.events import Task
 from labelwise.models.base import load_model
+from labelwise.models.registry import check_destination
 from labelwise.storage import to_json
 from labelwise.storage.shared_parts import SharedParts
 
@@ -34,6 +35,7 @@ _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 def save_pretrained(model: Model, folder: Path | str, *, repo: str | None = None) -> None:
     """Write what `save` writes, with a card for the hub; `repo` is named in the card's example."""
+    check_destination(folder)
     with storage.atomic_folder(folder, overwrite=True) as aside:
         model.write(aside, SharedParts())
         _forget_paths(model, aside)

@@ -14,12 +14,12 @@ from labelwise.config.flat import signature
 from labelwise.config.presets import model_config
 from labelwise.data import Dataset
 from labelwise.data.label_names import label_list
-from labelwise.errors import StorageError, UsageError
+from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.models.calibrator import CALIBRATED_ON, Calibrator
 from labelwise.models.exemplars import Exemplars
 from labelwise.models.holdout import HoldoutEvaluation
 from labelwise.models.prediction_cache import PredictionCache
-from labelwise.models.registry import known_kind, model_class
+from labelwise.models.registry import check_destination, known_kind, model_class
 from labelwise.models.training_data import TrainingData
 from labelwise.models.training_report import TrainingReport
 from labelwise.predictions import Predictions
@@ -195,6 +195,9 @@ class Model(ABC):
 
     def _readable(self, texts_or_X: Any) -> Any:
         """What is given to a fitted model, checked."""
+        if not hasattr(texts_or_X, "__iter__") and not hasattr(texts_or_X, "tocsr"):
+            kind = type(texts_or_X).__name__
+            raise DataError(f"the documents are of class {kind}; give a list of texts, or a matrix of features")
         return texts_or_X
 
     @abstractmethod
@@ -229,7 +232,8 @@ class Model(ABC):
     # ------------------------------------------------------------------ keeping
 
     def save(self, path: Path | str) -> None:
-        """Write a self-contained folder from which `load` makes the same model."""
+        """Write a self-contained folder from which `load` makes the same model; a model that lies there is replaced."""
+        check_destination(path)
         with storage.atomic_folder(path, overwrite=True) as folder:
             self.write(folder, SharedParts())
 

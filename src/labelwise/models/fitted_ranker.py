@@ -25,6 +25,7 @@ from labelwise.rank.ranker import (
     Ranker,
     RankerData,
     RankerSearchSpace,
+    RankerSettings,
     choose_ranker,
 )
 from labelwise.types import Csr, Floats, OnEvent
@@ -99,11 +100,10 @@ def fit_ranker(
     )
     evaluation = HeldOutInputs(held_out, known, rows)
     choice = choose_ranker(documents, evaluation, config.ranker, candidates, label_head=head, **options)
-    best = max(choice.trials, key=lambda trial: sum(trial["precisions"]))
     clusters = teacher_forcing(known, tree.clusters, tree.n_clusters)
     report = TrainingReport(
         recall=recall_at(held_out.found, clusters, [top for top in RECALL_AT if top <= config.beam]),
-        chosen={name: value for name, value in best.items() if name != "precisions"},
+        chosen=choice.settings,
         trials=choice.trials,
         tuning=Tuning(trials=len(choice.trials), metric="the mean of P@1, P@3 and P@5"),
     )
@@ -116,21 +116,20 @@ def _fit_as_configured(
     head: tuple[Floats, Floats] | None,
     config: XTransformerConfig,
     options: dict[str, Any],
-) -> tuple[Ranker, dict[str, Any]]:
+) -> tuple[Ranker, RankerSettings]:
     """The ranker where there is nothing to choose by, and what its settings are."""
-    settings: dict[str, Any] = {
-        "dense_weight": config.dense_weight or 1.0,
-        "score_transform": config.score_transform or DEFAULT_TRANSFORM,
-        "matcher_weight": 1.0 if config.matcher_weight is None else config.matcher_weight,
-    }
+    own_share = SHARES[0] if config.label_weight is None else config.label_weight
+    settings = RankerSettings(
+        dense_weight=config.dense_weight or 1.0,
+        label_weight=None if head is None else own_share,
+        score_transform=config.score_transform or DEFAULT_TRANSFORM,
+        matcher_weight=1.0 if config.matcher_weight is None else config.matcher_weight,
+    )
     if head is not None:
         documents = replace(documents, inputs=replace(documents.inputs, E=None))
-    ranker = Ranker.fit(documents, config.ranker, dense_weight=settings["dense_weight"], **options)
-    ranker = ranker.with_transform(settings["score_transform"], settings["matcher_weight"])
-    if head is None:
-        return ranker, settings
-    settings["label_weight"] = SHARES[0] if config.label_weight is None else config.label_weight
-    return ranker.with_labels(*head, settings["label_weight"]), settings
+    ranker = Ranker.fit(documents, config.ranker, dense_weight=settings.dense_weight, **options)
+    ranker = ranker.with_transform(settings.score_transform, settings.matcher_weight)
+    return ranker if head is None else ranker.with_labels(*head, own_share), settings
 
 
 def _transforms_left(config: XTransformerConfig) -> list[tuple[ScoreTransform, float]]:

@@ -206,7 +206,7 @@ class LinearTree(Model):
         """Read what `save` wrote; weights are mapped into memory, nothing in the folder is executed."""
         path, shelf = Path(path), shelf or SharedParts()
         about = storage.read_description(path, kind=cls.kind)["config"]
-        self = cls(storage.restore(LinearTreeConfig, about["config"], path))
+        self = cls(storage.restore(cls.config_class, about["config"], path))
         self.n_features_ = about["n_features"]
         self._load_common(path, about)
         self.tfidf_ = shelf.load(path / "tfidf", Tfidf.load) if shelf.has(path / "tfidf") else None

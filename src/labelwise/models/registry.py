@@ -1,7 +1,9 @@
 """The kinds of models: the one table that says which kind is which class.
 
 A folder, a preset and a configuration name their kind; everything else asks the model or the configuration itself. A
-new kind of model is a line of `KINDS`, a class of configurations and a class of models: see `labelwise.models.base`.
+new kind of model is a class of models (see `labelwise.models.base`), a class of configurations with its flat names, and
+two entries: a line of `KINDS`, and the class of configurations among those of `SingleConfig` in
+`labelwise.config.models`. Presets, options of the command line, and members of an ensemble derive from the latter.
 """
 
 from __future__ import annotations
@@ -9,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labelwise.config import EnsembleConfig, LinearTreeConfig, ModelConfig, XTransformerConfig
-from labelwise.errors import StorageError
+from labelwise.errors import StorageError, UsageError
+from labelwise.storage import read_description
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from labelwise.models.base import Model
 
 
@@ -59,3 +61,21 @@ def known_kind(kind: object, path: Path) -> str:
     if not isinstance(kind, str) or kind not in KINDS:
         raise StorageError(f"{path} holds a {kind}, no model; give a folder that was written by labelwise train")
     return kind
+
+
+def check_destination(path: Path | str) -> None:
+    """Refuse to write a model to a place that holds anything but a model; an empty folder, or none, is fine."""
+    path = Path(path)
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path} is a file; give a folder for the model")
+    if not path.is_dir() or not any(path.iterdir()):
+        return
+    try:
+        kind = read_description(path).get("kind")
+    except StorageError:  # there is none, or it is damaged: nobody can say that the folder was a model
+        kind = None
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise UsageError(
+            f"{path} is not empty and holds no model that can be read; it is not overwritten: choose another place, or "
+            "remove it yourself"
+        )

@@ -18,7 +18,7 @@ from labelwise.data import Dataset
 from labelwise.data.frames import plain_documents
 from labelwise.data.split import split_rows
 from labelwise.data.targets import canonical, targets
-from labelwise.errors import DataError
+from labelwise.errors import DataError, UsageError
 from labelwise.models.calibrator import MIN_DOCUMENTS
 from labelwise.models.training_report import HoldoutResult
 from labelwise.types import Csr, Ints
@@ -119,6 +119,11 @@ class TrainingData:
         data = cls(documents, Y, labels, list(label_texts or labels))
         if validation is not None:
             return data._with_validation(validation, learn=policy.learn_validation)
+        if policy.learn_validation:
+            raise UsageError(
+                "learn_validation is True, but there are no validation documents; give some, or leave it out: the "
+                "model learns from all training documents anyway"
+            )
         return data._with_share(policy, seed)
 
     def _with_validation(self, validation: Dataset, *, learn: bool) -> Self:
@@ -173,20 +178,26 @@ class TrainingData:
         return np.setdiff1d(np.arange(len(self.documents)), self.holdout.rows)
 
     def remark(self, policy: HoldoutConfig) -> str:
-        """One sentence for the user: which documents are held out, and what for; empty where none are wanted."""
-        holdout, n_docs = self.holdout, len(self.documents)
+        """One sentence for the user: which documents are held out, and what for, and which settings changed nothing.
+
+        It is empty where no documents are wanted.
+        """
+        holdout, n_docs, asked = self.holdout, len(self.documents), policy.share not in (0, HoldoutConfig().share)
         if holdout is None:
-            if not policy.calibrate or not policy.share:
-                return ""
+            if not policy.calibrate:
+                unused = "no documents are held out: without a calibration nothing needs them"
+                return f"hold_out is {policy.share:g}, but {unused}" if asked else ""
+            if not policy.share:
+                return "hold_out is 0, so nothing is calibrated: predictions are scores, not probabilities"
             return (
                 f"of {n_docs:,} documents too few can be held out for a calibration, which needs {MIN_DOCUMENTS}: "
                 "predictions are scores, not probabilities"
             )
         purpose = "choose and calibrate" if policy.calibrate else "choose"
-        if holdout.kind == "split":
-            return f"{len(holdout):,} validation documents {purpose}"
-        if holdout.kind == "learnt split":
-            return f"{len(holdout):,} validation documents {purpose}; the linear models then learn from them too"
+        if holdout.kind != "share":
+            learnt = "; the linear models then learn from them too" if holdout.kind == "learnt split" else ""
+            unused = f"; hold_out is {policy.share:g}, but no training documents are held out beside them"
+            return f"{len(holdout):,} validation documents {purpose}{learnt}{unused if asked else ''}"
         return (
             f"{len(holdout):,} of {n_docs:,} documents are held out to {purpose}; "
             "the linear models then learn from them too"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from labelwise.errors import StorageError
+from labelwise.rank.ranker import RankerSettings, RankerTrial
 
 HOLDOUT_KINDS = {
     "split": "the validation split, which the model was not trained on",
@@ -102,9 +103,9 @@ class TrainingReport:
     """Number of (document, label) pairs in them."""
     recall: dict[int, float] | None = None
     """Percent of the held-out documents' true clusters among the matcher's best 1, 5, 10 and 20."""
-    chosen: dict[str, Any] | None = None
+    chosen: RankerSettings | None = None
     """The ranker's weights and score transform."""
-    trials: list[dict[str, Any]] | None = None
+    trials: list[RankerTrial] | None = None
     """The settings of the ranker that were tried, each with P@1, P@3 and P@5 on the held-out documents."""
     tuning: Tuning | None = None
     validation: HoldoutResult | None = None
@@ -161,7 +162,7 @@ def _known(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, HoldoutResult):
+    if isinstance(value, HoldoutResult | RankerSettings):
         return value.to_dict()
     if isinstance(value, list):
         return [_plain(one) for one in value]
@@ -174,11 +175,6 @@ def _restored(kind: type[Any], values: Mapping[str, Any]) -> Any:
     return kind(**{name: value for name, value in values.items() if name in names})
 
 
-def _settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of the ranker by their present names."""
-    return {"score_transform" if name == "combine" else name: value for name, value in values.items()}
-
-
 def _each(kind: type[Any]) -> Callable[[Any], Any]:
     return lambda rows: [_restored(kind, row) for row in rows]
 
@@ -187,8 +183,8 @@ _ENTRIES: dict[str, Callable[[Any], Any]] = {
     one.name: lambda value: value for one in fields(TrainingReport) if one.name != "others"
 } | {
     "recall": lambda found: {int(top): value for top, value in found.items()},  # JSON has no numbers for keys
-    "chosen": _settings,
-    "trials": lambda trials: [_settings(trial) for trial in trials],
+    "chosen": RankerSettings.from_dict,
+    "trials": lambda trials: [RankerTrial.from_dict(trial) for trial in trials],
     "tuning": partial(_restored, Tuning),
     "validation": partial(_restored, HoldoutResult),
     "members": _each(MemberResult),

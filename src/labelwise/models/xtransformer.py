@@ -223,11 +223,10 @@ class XTransformer(Model):
             yield "true clusters found", f"{found} (held-out documents)"
         if report.chosen is not None:
             chosen = report.chosen
-            own = "label_weight" in chosen
-            parts = f"network {chosen['label_weight']:g}" if own else f"embedding {chosen['dense_weight']:g}"
-            weights = f"weights: {parts}, cluster {chosen['matcher_weight']:g}"
-            transform = chosen.get("score_transform") or chosen["combine"]  # as format version 1 calls it
-            yield "scores combined by", f"{transform}; {weights}"
+            own = chosen.label_weight
+            parts = f"embedding {chosen.dense_weight:g}" if own is None else f"network {own:g}"
+            weights = f"weights: {parts}, cluster {chosen.matcher_weight:g}"
+            yield "scores combined by", f"{chosen.score_transform}; {weights}"
 
     # ------------------------------------------------------------------ keeping
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -237,6 +237,38 @@ class Ranker:
             raise StorageError(f"{path} holds no ranker ({err}); copy or make it again") from err
 
 
+@dataclass(frozen=True, kw_only=True)
+class RankerSettings:
+    """The settings of a ranker that held-out documents choose."""
+
+    dense_weight: float = 1.0
+    """Length of the embedding beside tf-idf's 1."""
+    label_weight: float | None = None
+    """Share of the label head in the score of a label; None where the matcher has none."""
+    score_transform: ScoreTransform
+    matcher_weight: float = 1.0
+    """The power of the cluster's part in the score of a label."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entries of config.json."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """What `to_dict` gave, and what format version 1 wrote; entries that are not known are left out."""
+        known = {field.name for field in fields(cls)}
+        present = {_RENAMED.get(name, name): value for name, value in values.items()}
+        return cls(**{name: value for name, value in present.items() if name in known})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankerTrial(RankerSettings):
+    """Settings that were tried."""
+
+    precisions: Sequence[float]
+    """P@1, P@3 and P@5 on the held-out documents."""
+
+
 @dataclass(frozen=True)
 class RankerSearchSpace:
     """The settings of a ranker that held-out documents choose from."""
@@ -257,8 +289,10 @@ class RankerChoice:
     """The best ranker, trained without the held-out documents."""
     final: Ranker
     """The ranker to use, with the same settings: it has seen the held-out documents, if they are training documents."""
-    trials: list[dict[str, Any]]
-    """All settings that were tried, each with P@1, P@3 and P@5 on the held-out documents."""
+    settings: RankerSettings
+    """Those of both."""
+    trials: list[RankerTrial]
+    """All settings that were tried."""
 
 
 def choose_ranker(
@@ -307,40 +341,43 @@ class _Search:
         threads: int | None,
     ) -> None:
         self.held_out, self.candidates, self.label_head, self.threads = held_out, candidates, label_head, threads
-        self.trials: list[dict[str, Any]] = []
+        self.trials: list[RankerTrial] = []
         self.best_precision = -1.0
-        self.best: tuple[dict[str, Any], Ranker, Ranker] | None = None
+        self.best: tuple[RankerSettings, Ranker, Ranker] | None = None
         """Settings, the ranker that was evaluated with them, and the final one before it gets them."""
 
     def add(self, evaluated: Ranker, final: Ranker) -> None:
         """Try the settings that need no other training: score transforms, then the share of the label head."""
-        settings: dict[str, Any] = {"dense_weight": evaluated.dense_weight}
-        if self.label_head is not None:
-            settings["label_weight"] = self.candidates.label_weights[0]
+        label_weight = None if self.label_head is None else self.candidates.label_weights[0]
         for score_transform, matcher_weight in self.candidates.score_transforms:
-            combination = {"score_transform": score_transform, "matcher_weight": matcher_weight}
-            self._try(evaluated, final, settings | combination)
+            settings = RankerSettings(
+                dense_weight=evaluated.dense_weight,
+                label_weight=label_weight,
+                score_transform=score_transform,
+                matcher_weight=matcher_weight,
+            )
+            self._try(evaluated, final, settings)
         if self.label_head is not None:
             assert self.best is not None
             chosen = self.best[0]
             for share in self.candidates.label_weights[1:]:
-                self._try(evaluated, final, {**chosen, "label_weight": share})
+                self._try(evaluated, final, replace(chosen, label_weight=share))
 
-    def _try(self, evaluated: Ranker, final: Ranker, settings: dict[str, Any]) -> None:
+    def _try(self, evaluated: Ranker, final: Ranker, settings: RankerSettings) -> None:
         ranker = self._with_settings(evaluated, settings)
         found = ranker.top(self.held_out.inputs, 5, threads=self.threads)
         precisions = [precision_at_k(self.held_out.Y, found, k=k) for k in (1, 3, 5)]
-        self.trials.append({**settings, "precisions": precisions})
+        self.trials.append(RankerTrial(**vars(settings), precisions=precisions))
         if np.mean(precisions) > self.best_precision:
             self.best_precision, self.best = float(np.mean(precisions)), (settings, ranker, final)
 
-    def _with_settings(self, ranker: Ranker, settings: dict[str, Any]) -> Ranker:
-        if self.label_head is not None:
-            ranker = ranker.with_labels(*self.label_head, settings["label_weight"])
-        return ranker.with_transform(settings["score_transform"], settings["matcher_weight"])
+    def _with_settings(self, ranker: Ranker, settings: RankerSettings) -> Ranker:
+        if self.label_head is not None and settings.label_weight is not None:
+            ranker = ranker.with_labels(*self.label_head, settings.label_weight)
+        return ranker.with_transform(settings.score_transform, settings.matcher_weight)
 
     def choice(self) -> RankerChoice:
         """The best settings of all trials."""
         assert self.best is not None
         settings, evaluated, final = self.best
-        return RankerChoice(evaluated, self._with_settings(final, settings), self.trials)
+        return RankerChoice(evaluated, self._with_settings(final, settings), settings, self.trials)

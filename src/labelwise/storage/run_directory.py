@@ -155,6 +155,8 @@ class RunDirectory:
                     memory = {"peak_bytes": peak.n_bytes, "gpu_peak_bytes": peak.gpu_bytes}
                     write_json(aside / _STAGE, {**description, **memory, "labelwise": __version__})
                 value = load(folder / "result")
+                if (self.path / "scratch").is_dir():  # the result stands, so nobody goes on from a checkpoint
+                    shutil.rmtree(self.scratch(name, inputs), ignore_errors=True)
             if folder.name not in run["stages"]:
                 run["stages"].append(folder.name)
             self._record()

@@ -17,7 +17,7 @@ from labelwise.data.frames import plain_documents
 from labelwise.data.load import load_training_splits
 from labelwise.data.targets import targets
 from labelwise.errors import DataError, UsageError
-from labelwise.models.registry import new_model
+from labelwise.models.registry import check_destination, new_model
 from labelwise.models.training_report import TrainingClock
 from labelwise.tuning.choice import choose
 
@@ -78,8 +78,8 @@ def train(
     >>> [name for name, probability in model.predict(["Mirror, 40 cm, Oak"], top_k=1)[0]]
     ['mirror']
     """
-    if out is not None and Path(out).is_file():
-        raise UsageError(f"{out} is a file; give a folder for the model")
+    if out is not None:
+        check_destination(out)
     config = None
     if isinstance(preset, str) and preset == AUTO:
         check_settings((LinearTreeConfig, XTransformerConfig), settings, "train")
@@ -89,7 +89,7 @@ def train(
     name = preset if isinstance(preset, str | Path) else type(config).__name__
     if config is None:
         config, name = _chosen(documents, settings)
-    if documents.texts is None and config.encoders():
+    if documents.texts is None and config.texts_only:
         raise DataError(f"{name} reads texts, and these data have only features; use a linear preset, such as default")
     clock, model = TrainingClock(), new_model(config)
     model.fit_dataset(documents, validation or own_validation, run_dir=run_dir, on_event=on_event)

@@ -18,8 +18,10 @@ from labelwise.features.token_store import TokenStore
 from labelwise.match.finetuned import FineTunedMatcher
 from labelwise.match.shared import SharedMatcherView
 from labelwise.models.ensemble import Ensemble
+from labelwise.models.ensemble import members as training
 from labelwise.models.ensemble.rules import combine
 from labelwise.models.linear_tree import LinearTree
+from labelwise.models.pipeline import Pipeline
 from labelwise.models.xtransformer import XTransformer
 from labelwise.storage.run_directory import RunDirectory
 from tests.features.tiny import write_model
@@ -198,7 +200,10 @@ def test_kept_and_loaded(trained, shop, tmp_path, monkeypatch):
     texts = shop["test"].texts
     again = load_model(tmp_path / "model")
     assert isinstance(again, Ensemble)
-    assert again.config == model.config
+    policy = model.config.holdout  # it counted for all members, and their settings say so
+    members = tuple(replace(member, holdout=policy, threads=None) for member in model.config.members)
+    assert [replace(member, threads=None) for member in again.config.members] == list(members)
+    assert replace(again.config, members=()) == replace(model.config, members=())
     assert again.rule_ == model.rule_
     same(again.predict(texts), model.predict(texts))
     for number, member in enumerate(model.members_, start=1):  # each of them can be used alone
@@ -295,7 +300,7 @@ def test_members_that_bring_nothing_are_dropped(shop, tmp_path):
     assert [member.weight is None for member in model.report_.members].count(True) == 2
     model.save(tmp_path / "model")
     again = load_model(tmp_path / "model")
-    assert again.config.members == (good,)
+    assert again.config.members == (replace(good, holdout=config.holdout),)
     same(again.predict(shop["test"].texts), model.predict(shop["test"].texts))
     assert "dropped" in dict(again.facts())["member 1"]
 
@@ -383,3 +388,40 @@ def test_what_was_killed_goes_on_after_the_last_finished_member(settings, shop, 
     fitted(config, shop["train"], run_dir=tmp_path / "run", on_event=hear)
     assert [found for stage, found in stages if stage == "ranker"] == [True, False]
     assert all(found for stage, found in stages if stage != "ranker")
+
+
+TEXTS = ["red shoe", "blue mug"] * 60
+LABELS = [["shoe"], ["mug"]] * 60
+
+
+def test_one_holdout_policy_counts_for_all_members(tmp_path):
+    share = HoldoutConfig(share=0.4)
+    one, other = load_preset("default", holdout=share), load_preset("parabel")
+    with pytest.raises(UsageError, match=r"member 1 of the ensemble has a hold-out policy of its own \(hold_out 0.4,"):
+        Ensemble([one, other]).fit(TEXTS, LABELS)
+    with pytest.raises(UsageError, match="member 1 of the ensemble has a hold-out policy of its own"):
+        Ensemble([one, one], hold_out=0.3).fit(TEXTS, LABELS)
+    adopted = Ensemble([one, replace(one, seed=1)]).fit(TEXTS, LABELS)
+    for model in (Ensemble([other, one], holdout=share).fit(TEXTS, LABELS), adopted):
+        assert model.report_.validation.share == 0.4
+        model.save(tmp_path / "model")
+        again = load_model(tmp_path / "model").config
+        assert [again.holdout, *(member.holdout for member in again.members)] == [share] * 3
+        assert again.for_training() == again
+    scores = Ensemble([other], calibrate=False).fit(TEXTS, LABELS)
+    assert scores.calibrator_ is None
+    assert scores.members[0].config.holdout.calibrate
+    scores.save(tmp_path / "model")
+    load_model(tmp_path / "model").config.for_training()
+
+
+def test_threads_of_an_ensemble_are_those_of_its_members(monkeypatch):
+    seen = []
+
+    def pipeline(config, cache):
+        seen.append(config.threads)
+        return Pipeline(config, cache)
+
+    monkeypatch.setattr(training, "Pipeline", pipeline)
+    Ensemble(["default", load_preset("parabel", threads=2, n_trees=1)], threads=1).fit(TEXTS, LABELS)
+    assert seen == [1, 2]

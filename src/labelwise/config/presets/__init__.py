@@ -12,17 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from labelwise.config import EnsembleConfig, LinearTreeConfig, XTransformerConfig
-from labelwise.config.flat import with_settings
+from labelwise.config import LinearTreeConfig
+from labelwise.config.flat import flat_names, with_settings
+from labelwise.config.models import MODEL_CONFIGS, SINGLE_CONFIGS, EnsembleConfig, SingleConfig
 from labelwise.errors import UsageError
 
 T = TypeVar("T")
-Config: TypeAlias = LinearTreeConfig | XTransformerConfig
+Config: TypeAlias = SingleConfig
 
 DEFAULT = "default"
 AUTO = "auto"
 """Settings chosen for the data and the machine: see `labelwise.tuning`."""
-_MODELS: dict[str, type[Config]] = {config.kind: config for config in (LinearTreeConfig, XTransformerConfig)}
+_MODELS: dict[str, type[Config]] = {config.kind: config for config in SINGLE_CONFIGS}
 """What `model` may be in a file: the kinds of single models."""
 _HERE = Path(__file__).parent
 
@@ -85,8 +86,8 @@ def preset_config(preset: Any, settings: Mapping[str, Any]) -> Any:
     """
     config = load_preset(preset) if isinstance(preset, str | Path) else preset
     if isinstance(config, list | tuple):
-        return model_config(EnsembleConfig, config, settings).validated()
-    if type(config) not in (*_MODELS.values(), EnsembleConfig):
+        return model_config(EnsembleConfig, config, settings).for_training()
+    if type(config) not in MODEL_CONFIGS:
         raise UsageError(f"{preset!r} is no preset; give its name, a .toml file, or a configuration")
     return model_config(type(config), config, settings).validated()
 
@@ -106,19 +107,19 @@ def model_config(kind: type[T], preset: Any, settings: Mapping[str, Any]) -> T:
     """
     model = _model_name(kind)
     settings = dict(settings)
-    if kind is EnsembleConfig and not isinstance(preset, EnsembleConfig | None):
+    if "members" in flat_names(kind) and not isinstance(preset, kind | None):
         settings, preset = {"members": preset, **settings}, None
     if settings.get("members") is not None:
         settings["members"] = _members(settings["members"])
     config: Any = kind() if preset is None else load_preset(preset) if isinstance(preset, str | Path) else preset
-    if type(config) in _MODELS.values() and type(config) is not kind:
+    if type(config) is not kind:
+        if not isinstance(config, SINGLE_CONFIGS):
+            raise UsageError(
+                f"{model}: {config!r} is no preset; give its name, a .toml file, or its configuration ({kind.__name__})"
+            )
         other, given = _model_name(type(config)), repr(preset) if isinstance(preset, str) else "them"
         raise UsageError(
             f"{model}: the settings are of {other}; give {given} to {other}, or choose a preset of {model}"
-        )
-    if type(config) is not kind:
-        raise UsageError(
-            f"{model}: {config!r} is no preset; give its name, a .toml file, or its configuration ({kind.__name__})"
         )
     return changed(config, settings, model) if settings else config
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from labelwise.errors import UsageError, need
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:  # the first module of a neural model that is imported: it says what to install
+    torch = need("torch", extra="neural", purpose="models with an encoder")
 
 Role: TypeAlias = Literal["main", "helper"]
 """The main process keeps results and gets the fitted model; helper processes only take part in fine-tuning."""

@@ -21,12 +21,15 @@ from labelwise.storage.fingerprint import fingerprint
 def fit_members(config: EnsembleConfig, cache: StageCache) -> list[Model] | None:
     """All members in order; None in a helper process.
 
-    The ensemble's hold-out policy counts for all members. The matchers of all X-Transformers come before any ranker, so
-    that helper processes are free early.
+    The ensemble's hold-out policy counts for all members, and their configurations say so. The matchers of all
+    X-Transformers come before any ranker, so that helper processes are free early.
     """
     # Probabilities of the members are what is combined, whether the ensemble gives some or not.
     holdout = replace(config.holdout, calibrate=True)
-    pipelines = [Pipeline(replace(member, holdout=holdout), cache) for member in config.members]
+    members = [replace(member, holdout=holdout) for member in config.members]
+    pipelines = [
+        Pipeline(member if member.threads else replace(member, threads=config.threads), cache) for member in members
+    ]
     numbers = sharing_groups(config)
     if numbers and cache.data.documents.X is not None:
         raise DataError("X-Transformer reads texts: give a list of strings, not features")
@@ -35,7 +38,7 @@ def fit_members(config: EnsembleConfig, cache: StageCache) -> list[Model] | None
     depth, found = max(config.candidates_per_model, CALIBRATED_ON), dict[int, Model]()
     neural = [at for group in numbers for at in group]  # models of one matcher in a row
     for at in [*neural, *(at for at in range(len(pipelines)) if at not in neural)]:
-        model = new_model(config.members[at])
+        model = new_model(members[at])
         cache.say(f"member {at + 1} of {len(pipelines)}: {model.describe()}")
         model.fit_stages(pipelines[at], depth)
         found[at] = model
@@ -52,7 +55,7 @@ def sharing_groups(config: EnsembleConfig) -> list[list[int]]:
     """
     groups: dict[Hashable, list[int]] = {}
     for at, member in enumerate(config.members):
-        if member.encoders():
+        if member.texts_only:
             key: Hashable = at
             if config.share_encoder and member.fine_tuning():
                 key = fingerprint(stages.inputs(stages.FINE_TUNED_MATCHER, member, str, without=stages.TREE))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from labelwise import storage
-from labelwise.config import EnsembleConfig, Rule, ScoreSpace
+from labelwise.config import EnsembleConfig, HoldoutConfig, Rule, ScoreSpace
 from labelwise.data import Dataset
 from labelwise.errors import StorageError, UsageError
 from labelwise.models.base import Model, check_fitted, load_model
@@ -58,6 +58,8 @@ class Ensemble(Model):
     """(n_members,) with the sum 1."""
     rule_: Rule
     over_: ScoreSpace
+    holdout_: HoldoutConfig
+    """The hold-out policy that counted for all members."""
 
     # ------------------------------------------------------------------ fitting
 
@@ -87,7 +89,7 @@ class Ensemble(Model):
         run_dir
             Keep the stages' results there, and find them again: a run that was killed goes on.
         """
-        config = self.config.validated()
+        config = self.config.for_training()
         if not config.members:
             raise UsageError("an ensemble needs members to train; give configurations, or use Ensemble.of(models)")
         data = TrainingData.of(
@@ -108,7 +110,8 @@ class Ensemble(Model):
                 return self
             share_parts(members)
             report = TrainingReport(documents=len(data.documents), pairs=int(data.Y.nnz))
-            self._assemble(members, [member.held_out_scores_ for member in members], data, report)
+            held_out = [member.held_out_scores_ for member in members]
+            self._assemble(members, held_out, data, report, config.holdout)
         return self
 
     @classmethod
@@ -143,11 +146,17 @@ class Ensemble(Model):
             held_out = [model.scores(reading, depth) for model in models]
         sizes = TrainingReport(documents=models[0].report_.documents, pairs=models[0].report_.pairs)
         nothing = Csr(np.zeros((0, len(labels)), np.float32))
-        self._assemble(models, held_out, TrainingData(DocumentSource(), nothing, labels, labels, holdout), sizes)
+        data = TrainingData(DocumentSource(), nothing, labels, labels, holdout)
+        self._assemble(models, held_out, data, sizes, self.config.holdout)
         return self
 
     def _assemble(
-        self, models: Sequence[Model], held_out_scores: Sequence[Csr | None], data: TrainingData, report: TrainingReport
+        self,
+        models: Sequence[Model],
+        held_out_scores: Sequence[Csr | None],
+        data: TrainingData,
+        report: TrainingReport,
+        policy: HoldoutConfig,
     ) -> None:
         """Choose rule and weights where held-out documents can, and calibrate.
 
@@ -185,8 +194,8 @@ class Ensemble(Model):
         # Nothing of an earlier fit is touched before all is trained.
         self.members_, self.weights_ = [models[at] for at in stay], np.asarray(weights, np.float64)
         self.rule_, self.over_, self.labels_, self.tfidf_ = rule, over, data.labels, models[0].tfidf_
-        self.report_ = report
-        self._take_evaluation(data, evaluation, config.holdout)
+        self.report_, self.holdout_ = report, policy
+        self._take_evaluation(data, evaluation, policy)
         report.tuning, report.members = tuning, members
 
     def _choose_over(self, models: Sequence[Model]) -> ScoreSpace:
@@ -247,7 +256,7 @@ class Ensemble(Model):
 
     def document_vectors(self, reading: PredictionCache) -> Csr | Floats:
         """(n_docs, n_features) the vectors of the first member with an encoder, of the first member without any."""
-        reader = next((member for member in self.members if member.encoder is not None), self.members[0])
+        reader = next((member for member in self.members if member.config.texts_only), self.members[0])
         return reader.document_vectors(reading)
 
     def inputs(self, dataset: Dataset) -> list[str] | Csr:
@@ -256,7 +265,7 @@ class Ensemble(Model):
 
     def _readable(self, texts_or_X: Any) -> Any:
         check_fitted(self, "members_")
-        return texts_or_X if self.encoder is None else check_texts(texts_or_X)
+        return check_texts(texts_or_X) if self.config.texts_only else super()._readable(texts_or_X)
 
     def scores(self, reading: PredictionCache, top_k: int) -> Csr:
         """(n_docs, n_labels) the best labels of each document with combined scores."""
@@ -291,7 +300,8 @@ class Ensemble(Model):
             place.mkdir(parents=True)
             model.write(place, shelf)
         chosen = {"rule": self.rule_, "over": self.over_, "weights": self.weights_.tolist()}
-        config = replace(self.config, members=tuple(model.config for model in self.members_))
+        members = tuple(model.config for model in self.members_)
+        config = replace(self.config, members=members, holdout=self.holdout_)
         self._save_common(folder, render_card(self), config=config, chosen=chosen)
 
     @classmethod
@@ -307,7 +317,7 @@ class Ensemble(Model):
         self = cls(replace(config, members=tuple(model.config for model in members)))
         self._load_common(path, about)
         self.members_, self.weights_ = members, np.array(chosen["weights"], np.float64)
-        self.rule_, self.over_ = chosen["rule"], chosen["over"]
+        self.rule_, self.over_, self.holdout_ = chosen["rule"], chosen["over"], config.holdout
         if len(self.weights_) != n_members or any(model.labels_ != self.labels_ for model in members):
             raise StorageError(f"{path} holds members that do not belong together; copy or make it again")
         self.tfidf_ = members[0].tfidf_
