@@ -41,7 +41,7 @@ def test_names_of_models(tmp_path):
         (("m", "--batch", 0), "--batch 0: give more than 0"),
         (("m", "--wait-ms", -1), "--wait-ms -1.0: give 0 or more"),
         (("m", "--deadline", "nan"), "--deadline nan: give more than 0"),
-        (("m", "--threads", 0), "--threads must be at least 1"),
+        (("m", "--threads", 0), "--threads is 0; it must be a whole number of at least 1"),
         (("m", "--host", "999.1.1.1"), "cannot listen on 999.1.1.1:8000"),
     ],
 )
