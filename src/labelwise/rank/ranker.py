@@ -234,7 +234,7 @@ class Ranker:
             settings = {_RENAMED.get(name, name): value for name, value in saved.config.items()}
             return cls(unpack(saved.arrays, ""), **settings)
         except (KeyError, TypeError) as err:
-            raise StorageError(f"{path} is not a ranker ({err}); copy or make it again") from err
+            raise StorageError(f"{path} is not a complete ranker ({err}); copy or make it again") from err
 
 
 @dataclass(frozen=True)
