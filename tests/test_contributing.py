@@ -72,6 +72,18 @@ def test_a_recipe_works(title, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow  # mypy reads the package, numpy and scipy anew
+def test_all_recipes_together_are_typed(tmp_path):
+    pytest.importorskip("mypy", reason="the extra dev has mypy")
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for blocks in recipes().values():
+        apply(blocks, tmp_path)
+    names = {name for blocks in recipes().values() for _, name, _ in blocks if name.startswith("src/labelwise/")}
+    command = [sys.executable, "-m", "mypy", "--config-file", ROOT / "pyproject.toml", *sorted(names)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout
+
+
 def test_a_change_is_applied_at_its_places():
     source = "a = 1\nb = 2\nc = 3\n"
     assert changed(source, "-a = 1\n+a = 4\n...\n b = 2\n+d = 5\n") == "a = 4\nb = 2\nd = 5\nc = 3\n"

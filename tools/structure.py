@@ -120,7 +120,7 @@ def kind_checks() -> Figure:
     found = []
     for path in sources():
         found += [place(path, line) for line in kind_questions(ast.parse(path.read_text(encoding="utf-8")))]
-    return Figure("questions for the kind of a model, configuration or matcher", found, most=10)
+    return Figure("checks of the kind of a model, configuration or matcher", found, most=10)
 
 
 def kind_questions(tree: ast.AST) -> Iterator[int]:

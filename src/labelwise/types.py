@@ -7,7 +7,7 @@ letter shape                   meaning
 ``Y``  n_docs x n_labels       true labels, 0/1; ``Y_pred`` holds top-k scores in that shape
 ``Z``  n_labels x n_features   label embeddings
 ``C``  n_labels x n_clusters   which cluster a label belongs to
-``M``  n_docs x n_clusters     which clusters the matcher assigns to a document
+``M``  n_docs x n_clusters     the clusters of a document's labels, M = Y C
 ``W``  n_features x n_labels   ranker weights
 ====== ======================= ==========================================================
 """

@@ -45,6 +45,8 @@ def test_evaluate_tells_what_is_missing(labelwise, data, tmp_path):
     result = labelwise("evaluate", tmp_path / "p.jsonl", data)
     assert result.code == 1
     assert "test1" in result.err
+    result = labelwise("evaluate", tmp_path / "p.jsonl", data, "--ks", 0)
+    assert (result.code, "--ks 0: give cut-offs of 1 or more" in result.err) == (2, True)
     result = labelwise("evaluate", tmp_path / "p.jsonl", data, "--split", "dev")
     assert "there is no split 'dev'; there are: train, test" in result.err
 

@@ -87,8 +87,8 @@ def test_update(labelwise, mine, model, new, tmp_path):
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = labelwise("update", mine, data)
     assert result.code == 0, result.err
-    assert "trained on: 1 documents with 1 labels" in result.out
-    assert "labels that the model does not have: 1, ignored" in result.err
+    assert "trained on: 1 document with 1 label\n" in result.out
+    assert "1 label ignored that the model does not have" in result.err
     assert "| documents learnt from since | 1 |" in (mine / "README.md").read_text()
     assert files(mine) != files(model)
     data.write_text(json.dumps(rows[1]) + "\n")
@@ -100,7 +100,7 @@ def test_update(labelwise, mine, model, new, tmp_path):
 @pytest.mark.parametrize(
     ("content", "code", "said"),
     [
-        ('{"label": "a"', 1, "new.jsonl, line 1: this is no JSON"),
+        ('{"label": "a"', 1, "new.jsonl, line 1: this is not JSON"),
         ('{"label": "xyzzy"}', 1, "the model knows no word of the text of 'xyzzy'"),
         (
             '{"label": "my mirror", "examples": ["a mirror"]}',

@@ -148,6 +148,11 @@ def test_without_torch_it_says_what_to_install(labelwise, data, tmp_path, monkey
     assert "pip install 'labelwise[neural]'" in result.err
 
 
+def test_a_dry_run_says_that_its_estimate_is_without_tuning(labelwise, shop, tmp_path):
+    result = labelwise("train", shop, tmp_path / "model", "--dry-run", "--tune")
+    assert (result.code, "eight to eleven models of one tree, which the estimate does not" in result.out) == (0, True)
+
+
 @pytest.mark.parametrize("preset", ["default", "parabel", "hybrid", "eurlex-4k", "auto"])
 def test_a_dry_run_only_tells(labelwise, shop, tmp_path, preset):
     result = labelwise("train", shop, tmp_path / "model", "--preset", preset, "--dry-run", "--quiet")
@@ -158,7 +163,7 @@ def test_a_dry_run_only_tells(labelwise, shop, tmp_path, preset):
 
 
 def test_auto(labelwise, shop, shop_features, encoder, tmp_path, monkeypatch):
-    monkeypatch.setattr(auto.Machine, "here", lambda *_, **__: Machine(cores=4, memory=9 * GB))
+    monkeypatch.setattr(auto.Machine, "current", lambda *_, **__: Machine(cores=4, memory=9 * GB))
     result = labelwise("train", shop, tmp_path / "a", "--preset", "auto", "--encoder", encoder)
     assert result.code == 0
     assert result.err.startswith("auto: hybrid\nno GPU to fine-tune on, but 4 cores embed the texts in about 1 s\n")
@@ -172,7 +177,7 @@ def test_auto(labelwise, shop, shop_features, encoder, tmp_path, monkeypatch):
     result = labelwise("train", shop_features, tmp_path / "c", "--preset", "auto", "--epochs", 3)
     assert (result.code, "the preset default (chosen by auto) is of linear trees" in result.err) == (2, True)
     gpu = Machine(cores=4, memory=9 * GB, gpu="pretended", gpu_memory=9 * GB)
-    monkeypatch.setattr(auto.Machine, "here", lambda *_, **__: gpu)
+    monkeypatch.setattr(auto.Machine, "current", lambda *_, **__: gpu)
     result = labelwise("train", shop, tmp_path / "d", "--preset", "auto", "--dry-run", "--epochs", 3)
     assert result.out.startswith("auto: x-transformer\nthere is a GPU to fine-tune on: pretended, 9.0 GB free\n")
 

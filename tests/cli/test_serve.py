@@ -55,7 +55,7 @@ def test_wrong_usage(labelwise, arguments, says):
 def test_a_folder_without_a_model_and_a_port_in_use(labelwise, tmp_path):
     result = labelwise("serve", tmp_path, "--port", 0)
     assert (result.code, result.err.count("\n")) == (1, 1)
-    assert "holds no model" in result.err
+    assert "is not a model" in result.err
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -64,7 +64,7 @@ def test_train_on_the_validation_split_too(labelwise, with_validation, shop, tmp
     options = ("--learn-validation", "--seed", 3, *(() if calibrate else ("--no-calibrate",)))
     result = labelwise("train", with_validation, tmp_path / "model", *options)
     assert result.code == 0
-    assert "before it was learnt from too" in " ".join(result.out.replace("│", " ").split())
+    assert "before the models learnt from it" in " ".join(result.out.replace("│", " ").split())
     model = LinearTree.load(tmp_path / "model")
     n_docs = len(load_dataset(with_validation)) + len(load_dataset(with_validation, "validation"))
     assert model.report_.documents == n_docs == len(load_dataset(shop))
@@ -106,7 +106,7 @@ def test_train_without_calibration(labelwise, shop, with_validation, tmp_path):
 def test_too_few_documents_to_calibrate(labelwise, data, tmp_path):
     result = labelwise("train", data, tmp_path / "model")
     assert result.code == 0
-    assert "of 8 documents too few can be held out for a calibration" in result.err
+    assert result.err.count("too few of the 8 documents can be held out; give more documents") == 1  # logged as well
     assert "scores, not calibrated" in result.out
     assert LinearTree.load(tmp_path / "model").labels_ == ["animal", "cat", "dog", "plant"]
     (data / "validation.jsonl").write_text((data / "test.jsonl").read_text())
@@ -118,7 +118,7 @@ def test_too_few_documents_to_calibrate(labelwise, data, tmp_path):
     assert "there are 2 documents to tune on, and at least 50 are needed" in result.err
     (data / "validation.jsonl").unlink()
     result = labelwise("train", data, tmp_path / "model", "--overwrite", "--tune")
-    assert (result.code, "too few documents to tune on: 8" in result.err) == (1, True)
+    assert (result.code, "8 documents are too few to tune on" in result.err) == (1, True)
 
 
 def test_train_on_features(labelwise, shop_features, tmp_path):
@@ -142,7 +142,7 @@ def test_tune_and_its_run_directory(labelwise, with_validation, tmp_path):
     assert "trial 8: cost " in result.err
     for setting in ("cost", "max_leaf", "threshold"):
         assert re.search(rf"^{setting} (stays|\S+ instead of)", result.out, re.MULTILINE)
-    assert "they also chose the settings" in result.out
+    assert "these documents also chose the settings" in result.out
     assert "the best of 8 trials" in (tmp_path / "model" / "README.md").read_text()
     before = (tmp_path / "model" / "tree-0" / "ranker" / "arrays.safetensors").read_bytes()
     again = labelwise(*arguments)
@@ -171,7 +171,10 @@ def test_what_is_refused_before_anything_is_read(labelwise, data, model, tmp_pat
     assert "holds no model that can be read; it is not overwritten" in result.err
     assert (data / "train.jsonl").is_file()
     result = labelwise("train", data, tmp_path / "new", "--preset", "parable")
-    assert (result.code, "there is no preset 'parable'; there are: default" in result.err) == (2, True)
+    assert (result.code, "there is no preset 'parable'; did you mean 'parabel'? there are: default" in result.err) == (
+        2,
+        True,
+    )
     (tmp_path / "bad.toml").write_text("beam = [")
     result = labelwise("train", data, tmp_path / "new", "--preset", tmp_path / "bad.toml")
     assert (result.code, "is not valid TOML" in result.err) == (2, True)
@@ -187,3 +190,18 @@ def test_settings_that_make_no_sense(labelwise, data, tmp_path):
     result = labelwise("train", tmp_path / "nothing", tmp_path / "model")
     assert (result.code, "there is no such file or folder" in result.err) == (1, True)
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        ("--threads", 0, "--threads is 0; it must be a whole number of at least 1"),
+        ("--device", "gpu", "--device is 'gpu'; it must be cpu, cuda or a device like cuda:1"),
+        ("--preset", "autoo", "there is no preset 'autoo'; did you mean 'auto'? there are: default"),
+    ],
+)
+def test_an_error_has_the_words_of_the_command_line(labelwise, data, tmp_path, option, value, sentence):
+    result = labelwise("train", data, tmp_path / "model", option, value)
+    assert result.code == 2
+    assert result.err.startswith(f"labelwise: {sentence}")
+    assert "None" not in result.err

@@ -48,7 +48,7 @@ def test_files_of_predictions(tmp_path):
     assert list(prediction_files(tmp_path)) == ["a", "b"]
     assert list(prediction_files(tmp_path / "a.jsonl")) == ["a"]
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="holds no file of predictions"):
+    with pytest.raises(DataError, match="has no file of predictions"):
         prediction_files(tmp_path / "empty")
     with pytest.raises(DataError, match="no such folder"):
         prediction_files(tmp_path / "missing")

@@ -28,6 +28,11 @@ def test_systems_by_commas(tmp_path):
     assert System.from_dict(hybrid.to_dict()).config == hybrid.config
 
 
+def test_settings_of_all_systems_by_their_flat_names():
+    alone, both = parse_systems("default,default+parabel", calibrate=False)
+    assert [one.config.holdout.calibrate for one in (alone, both, *both.members)] == [False] * 4
+
+
 def test_an_ensemble_is_trained_as_one():
     (both,) = parse_systems("parabel+hybrid", neural={"encoder": {"max_length": 16}}, threads=1)
     config = both.config
@@ -39,7 +44,7 @@ def test_an_ensemble_is_trained_as_one():
     train, test = generate_shop(400, 100).values()
     splits = Splits(name="shop", train=train, validation=None, test=test)
     (linear,) = parse_systems("default+xr-linear")
-    model = linear.make(splits, run_dir=None)
+    model = linear.model_for(splits, run_dir=None)
     assert isinstance(model, Ensemble)
     assert len(model.members_) == 2
     assert 40 < precision_at_k(test.Y, model.predict(test.texts, top_k=1), k=1) <= 100
@@ -48,7 +53,10 @@ def test_an_ensemble_is_trained_as_one():
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ("parable", "there is no system 'parable'; give a .toml file, a model's folder, or one of: default"),
+        (
+            "parable",
+            "there is no system 'parable'; did you mean 'parabel'[?] Otherwise give a .toml file, a model's folder, or",
+        ),
         (" , ", "no system is named"),
         ("parabel,parabel", "two systems are called 'parabel'"),
         ("auto", "auto chooses one of"),
@@ -70,13 +78,13 @@ def test_options_of_an_encoder_need_one():
 def test_what_is_trained_is_the_preset(tmp_path):
     train, test = generate_shop(300, 100).values()
     splits = Splits(name="shop", train=train, validation=None, test=test)
-    model = System(name="xr-linear", preset="xr-linear").make(splits, run_dir=None)
+    model = System(name="xr-linear", preset="xr-linear").model_for(splits, run_dir=None)
     own = LinearTree(model.config).fit(train.texts, train.Y, label_names=train.labels)
     found, wanted = model.predict(test.texts).matrix, own.predict(test.texts).matrix
     assert np.array_equal(found.toarray(), wanted.toarray())
     model.save(tmp_path / "model")
     loaded = System(name="saved", model=str(tmp_path / "model"))
-    assert np.array_equal(loaded.make(splits, run_dir=None).predict(test.texts).matrix.toarray(), wanted.toarray())
+    assert np.array_equal(loaded.model_for(splits, run_dir=None).predict(test.texts).matrix.toarray(), wanted.toarray())
     with pytest.raises(UsageError, match="a trained model; it has no settings"):
         _ = loaded.config
     assert loaded.identity(splits) == loaded.identity(splits)

@@ -111,7 +111,7 @@ def test_the_two_kinds_are_not_mixed_up():
     assert load_preset("x-transformer").fine_tune
     with pytest.raises(UsageError, match="LinearTree: the settings are of XTransformer; give 'hybrid' to"):
         load_linear_preset("hybrid")
-    with pytest.raises(UsageError, match="there is no setting 'n_trees'"):
+    with pytest.raises(UsageError, match="'n_trees' is a setting of LinearTree"):
         load_preset("hybrid", n_trees=2)
 
 
@@ -167,7 +167,10 @@ def test_a_file_of_ones_own(tmp_path):
         ),
         ("[tfidf]\nlowercase = 1", r"lowercase is 1; it must be true or false"),
         ("model = 'x-former'", r"model is 'x-former'; it must be one of 'linear-tree', 'x-transformer'"),
-        ("model = 'x-transformer'\nn_trees = 2", r"there is no setting 'n_trees'; there are: tfidf, encoder"),
+        (
+            "model = 'x-transformer'\nn_trees = 2",
+            r"'n_trees' is a setting of LinearTree, not of XTransformer; .* set model = \"linear-tree\" at the top",
+        ),
         ("beam = = 2\n", r"mine.toml is not valid TOML: .*line 1"),
     ],
 )
@@ -180,7 +183,8 @@ def test_what_is_wrong_in_a_file_is_told(tmp_path, text, complaint):
 
 def test_unknown_names():
     with pytest.raises(
-        UsageError, match=r"no preset 'parable'; there are: default, amazoncat-13k, bonsai, .*ends in .toml"
+        UsageError,
+        match=r"no preset 'parable'; did you mean 'parabel'. there are: default, amazoncat-13k, .*ends in .toml",
     ):
         load_preset("parable")
     with pytest.raises(UsageError, match=r"none.toml does not exist; give a .toml file, or one of: default"):

@@ -97,7 +97,7 @@ def test_scores_of_several_trees_are_averaged_only_where_they_have_bounds(name):
     if name in BOUNDED:
         assert config.validated() == config
     else:
-        with pytest.raises(UsageError, match=f"scores of {name} have no common zero.*{DEFAULT_TRANSFORM}"):
+        with pytest.raises(UsageError, match=f"score_transform is '{name}', but n_trees is 3.*{DEFAULT_TRANSFORM}"):
             config.validated()
 
 

@@ -51,7 +51,10 @@ COMBINATIONS = (
     (IndexConfig(method="kmeans", n_clusters=4), "n_clusters is 4, but method is 'kmeans'; set max_leaf instead"),
     (IndexConfig(method="none", n_clusters=4), "n_clusters is 4, but method is 'none'; there is a single cluster"),
     (LinearTreeConfig(n_trees=2, matching="neighbours"), "n_trees is 2, but trees only differ in how they find labels"),
-    (LinearTreeConfig(n_trees=2, score_transform="ranker-only"), "scores of ranker-only have no common zero"),
+    (
+        LinearTreeConfig(n_trees=2, score_transform="ranker-only"),
+        "score_transform is 'ranker-only', but n_trees is 2, and scores of different trees",
+    ),
     (LinearTreeConfig(matcher=RankerConfig(bias=0)), "matcher.bias and ranker.bias differ"),
     (XTransformerConfig(fine_tune=False, matcher=MatcherConfig(learn_labels=True)), "matcher.learn_labels needs an"),
     (XTransformerConfig(label_weight=0.5), "label_weight is 0.5, but the matcher learns no labels"),

@@ -14,7 +14,6 @@ import urllib.error
 import urllib.request
 from contextlib import redirect_stderr, redirect_stdout
 from itertools import chain, zip_longest
-from math import isclose
 from pathlib import Path
 
 from labelwise.cli import main
@@ -24,8 +23,9 @@ ROOT = Path(__file__).parents[2]
 PORT = re.compile(r"(?<=localhost:)8000|(?<=127\.0\.0\.1:)8000|(?<=--port )8000")
 SHELL = set("|&;<>$`(*")
 NUMBER, ANY_NUMBER = re.compile(r"\d+\.\d+"), re.compile(r"\d[\d,]*(?:\.\d+)?")
-RELATIVE, ABSOLUTE = 0.01, 0.011
-"""Tolerances for numbers with a decimal point: processors round differently."""
+UNITS = 1.001
+"""How far a number with a decimal point may be off, in units of the last digit that the page shows: processors round
+differently. A little more than one, for the rounding of the difference itself."""
 ENVIRONMENT = {"COLUMNS": "110", "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"}
 
 
@@ -112,8 +112,8 @@ class Session:
 def alike(want: str, got: str, *, times: bool = False) -> bool:
     """Whether a page shows the printed output.
 
-    Spaces and line breaks are ignored, `...` matches anything, and numbers with a decimal point must be close. In
-    tables of times any number matches.
+    Spaces and line breaks are ignored, and `...` matches anything. A number with a decimal point may differ by one unit
+    of the last digit that the page shows. In tables of times any number matches.
     """
     number = ANY_NUMBER if times else NUMBER
     pieces = re.split(rf"({number.pattern}|\.\.\.)", _plain(want))
@@ -123,8 +123,13 @@ def alike(want: str, got: str, *, times: bool = False) -> bool:
     found = re.fullmatch(pattern, _plain(got), re.DOTALL)
     if found is None or times:
         return found is not None
-    pairs = zip(map(float, shown), map(float, found.groups()), strict=True)
-    return all(isclose(a, b, rel_tol=RELATIVE, abs_tol=ABSOLUTE) for a, b in pairs)
+    return all(_close(page, printed) for page, printed in zip(shown, found.groups(), strict=True))
+
+
+def _close(page: str, printed: str) -> bool:
+    """Whether a printed number is the number that a page shows."""
+    unit = 10.0 ** -len(page.partition(".")[2])
+    return abs(float(page) - float(printed)) <= UNITS * unit
 
 
 def _plain(text: str) -> str:

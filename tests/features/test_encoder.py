@@ -287,7 +287,7 @@ def test_an_unreachable_hub():
 
 
 def test_folders_that_are_not_encoders(tmp_path, folders):
-    with pytest.raises(UsageError, match=r"holds no config\.json"):
+    with pytest.raises(UsageError, match=r"has no config\.json"):
         find_encoder(str(tmp_path))
     with pytest.raises(UsageError, match="there is no folder"):
         find_encoder(str(tmp_path / "nowhere" / "at" / "all"))

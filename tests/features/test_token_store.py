@@ -150,5 +150,5 @@ def test_bad_input_is_reported(tokenizer):
         TokenStore.build("law", tokenizer, 8)
     with pytest.raises(UsageError, match="max_length is 0"):
         TokenStore.build(["law"], tokenizer, 0)
-    with pytest.raises(DataError, match="text 1 is a NoneType"):
+    with pytest.raises(DataError, match="text 1 is of class NoneType"):
         TokenStore.build(["law", None], tokenizer, 8)

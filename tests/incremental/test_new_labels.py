@@ -26,7 +26,7 @@ def test_labels_with_texts_and_examples_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("nonsense", "line 2: this is no JSON"),
+        ("nonsense", "line 2: this is not JSON"),
         ("[1]", "line 2: this is list, not an object"),
         ('{"text": "a"}', "line 2: the label has no name"),
         ('{"label": ""}', "line 2: a label name is empty"),

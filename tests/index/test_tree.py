@@ -104,7 +104,7 @@ def test_a_damaged_tree_is_refused(tmp_path):
     storage.save(tmp_path / "gap", kind="tree", arrays={"parents.0": np.zeros(2, int), "parents.2": np.zeros(2, int)})
     storage.save(tmp_path / "wild", kind="tree", arrays={"parents.0": np.full(2, 7)})
     for name in ("gap", "wild"):
-        with pytest.raises(StorageError, match="holds no valid tree"):
+        with pytest.raises(StorageError, match="is not a valid tree"):
             Tree.load(tmp_path / name)
 
 

@@ -179,16 +179,16 @@ def test_an_exported_encoder_travels_too(hub, tmp_path):
 
 def test_what_cannot_be(model, hub, tmp_path):
     model.save(tmp_path / "m")
-    with pytest.raises(StorageError, match="holds a saved linear-tree, no XTransformer; use"):
+    with pytest.raises(StorageError, match="holds a saved linear-tree, not a model of class XTransformer; use"):
         XTransformer.from_pretrained(tmp_path / "m")
     with pytest.raises(
         StorageError, match=r"^user/no cannot be fetched from the hub: Repository Not Found for user/no; ch"
     ):
         labelwise.from_pretrained("user/no")
     for name in ("./nothing", "/no/such/folder", "a b"):
-        with pytest.raises(StorageError, match="is no folder, and no name"):
+        with pytest.raises(StorageError, match="is neither a folder nor a name"):
             labelwise.from_pretrained(name)
-    with pytest.raises(UsageError, match="no name of a repository"):
+    with pytest.raises(UsageError, match="is not a name of a repository"):
         model.push_to_hub("user/m/x")
     calls = len(hub.calls)
     with pytest.raises(UsageError, match="not fitted yet"):

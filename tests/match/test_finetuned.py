@@ -170,7 +170,7 @@ def test_a_folder_that_lacks_something_is_refused(bert, tmp_path):
     about = json.loads(file.read_text())
     del about["config"]["history"]
     file.write_text(json.dumps(about))
-    with pytest.raises(StorageError, match="no complete matcher"):
+    with pytest.raises(StorageError, match="is not a complete matcher"):
         FineTunedMatcher.load(tmp_path / "matcher", device="cpu", verify=False)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from labelwise import generate_shop
 from labelwise.config import (
     EncoderConfig,
     EnsembleConfig,
@@ -82,19 +83,30 @@ def test_the_signature_lists_every_flat_setting(model):
         (lambda: Ensemble(combine="average"), "Ensemble: the setting 'combine' is called rule now"),
         (lambda: LinearTree(cost=-1), "LinearTree: cost is -1; it must be a number above 0"),
         (lambda: LinearTree(ranker={"cost": -1}), "LinearTree: ranker.cost is -1; it must be a number above 0"),
-        (lambda: LinearTree("parable"), "there is no preset 'parable'; there are: default"),
+        (lambda: LinearTree("parable"), "there is no preset 'parable'; did you mean 'parabel'? there are: default"),
         (lambda: LinearTree("hybrid"), "LinearTree: the settings are of XTransformer; give 'hybrid' to XTransformer"),
         (lambda: XTransformer(LinearTreeConfig()), "XTransformer: the settings are of LinearTree; give them to"),
         (
             lambda: LinearTree(3),
-            "LinearTree: 3 is no preset; give its name, a .toml file, or its configuration (LinearTreeConfig)",
+            "LinearTree: 3 is not a preset; give its name, a .toml file, or its configuration (LinearTreeConfig)",
         ),
         (
             lambda: XTransformer(EnsembleConfig()),
-            "is no preset; give its name, a .toml file, or its configuration (XTransformerConfig)",
+            "is not a preset; give its name, a .toml file, or its configuration (XTransformerConfig)",
         ),
         (lambda: Ensemble("parabel"), "Ensemble: members is 'parabel'; it must be a list, each item a preset or a"),
         (lambda: Ensemble(XTransformerConfig()), "Ensemble: members is of class XTransformerConfig; it must be a list"),
+        (
+            lambda: Ensemble([LinearTree(), "bonsai"]),
+            "Ensemble: members[0] is a model (LinearTree); give a preset's name, a .toml file or a configuration",
+        ),
+        (lambda: LinearTree(max_length=32), "LinearTree: 'max_length' is a setting of XTransformer, not of LinearTree"),
+        (lambda: LinearTree(ngram_range=(2, 1)), "LinearTree: ngram_range is (2, 1); the shortest n-gram comes first"),
+        (lambda: LinearTree(tfidf={"ngram_range": (2, 1)}), "LinearTree: tfidf.ngram_range is (2, 1); the shortest"),
+        (
+            lambda: XTransformer(encoder=5),
+            "it must be a table of settings (in Python a dict, or an object of class Enc",
+        ),
         (
             lambda: Ensemble(["bonsai", 3]),
             "members[1] is 3; it must be of class LinearTreeConfig or XTransformerConfig",
@@ -139,3 +151,13 @@ def test_a_setting_is_given_twice_in_a_file(tmp_path):
 
 def test_flat_names_change_a_part_that_is_given_whole():
     assert LinearTree(ranker=RankerConfig(cost=2.0, bias=1.0), cost=3.0).config.ranker.cost == 3.0
+
+
+def test_models_and_data_have_short_representations():
+    train, test = generate_shop(200, 100).values()
+    model = LinearTree(calibrate=False)
+    assert repr(model) == "LinearTree(not fitted)"
+    model.fit(train.texts, train.Y, label_names=train.labels)
+    assert repr(model) == "LinearTree(linear, one tree, 100 labels)"
+    assert repr(train) == "Dataset(180 documents, 100 labels)"
+    assert repr(model.predict(test.texts)) == "Predictions(20 documents, 100 labels)"

@@ -171,14 +171,14 @@ def test_round_trip(tmp_path):
         ({"version": 99, "labelwise": "9.0"}, "format version 99, written by labelwise 9.0"),
         ({"scores": None}, "is damaged"),
         ({"scores": "abc"}, "is damaged"),
-        ({"scores": []}, "no ascending curve"),
-        ({"scores": [0.0, 1.0]}, "no ascending curve"),
-        ({"scores": [1.0, 0.0], "probabilities": [0.1, 0.2]}, "no ascending curve"),
-        ({"scores": [0.0, 1.0], "probabilities": [0.0, 0.2]}, "no ascending curve"),
-        ({"scores": [0.0, 1.0], "probabilities": [0.1, 1.0]}, "no ascending curve"),
-        ({"scores": [0.0, 1.0], "probabilities": [0.2, 0.1]}, "no ascending curve"),
-        ({"scores": [0.0, float("nan")], "probabilities": [0.1, 0.2]}, "no ascending curve"),
-        ({"scores": [0.0, 1.0], "probabilities": [0.1, float("nan")]}, "no ascending curve"),
+        ({"scores": []}, "not an ascending curve"),
+        ({"scores": [0.0, 1.0]}, "not an ascending curve"),
+        ({"scores": [1.0, 0.0], "probabilities": [0.1, 0.2]}, "not an ascending curve"),
+        ({"scores": [0.0, 1.0], "probabilities": [0.0, 0.2]}, "not an ascending curve"),
+        ({"scores": [0.0, 1.0], "probabilities": [0.1, 1.0]}, "not an ascending curve"),
+        ({"scores": [0.0, 1.0], "probabilities": [0.2, 0.1]}, "not an ascending curve"),
+        ({"scores": [0.0, float("nan")], "probabilities": [0.1, 0.2]}, "not an ascending curve"),
+        ({"scores": [0.0, 1.0], "probabilities": [0.1, float("nan")]}, "not an ascending curve"),
         ({"n_docs": "many"}, "is damaged"),
         ({"n_pairs": float("inf")}, "is damaged"),
     ],
@@ -216,7 +216,7 @@ def test_bad_input_is_named():
     calibrator = Calibrator.fit(Y_pred, Y)
     with pytest.raises(DataError, match="1 of 3 scores are nan"):
         calibrator.transform([0.1, np.nan, 0.2])
-    with pytest.raises(DataError, match=r"Y_pred is a ndarray.*call transform"):
+    with pytest.raises(DataError, match=r"Y_pred is of class ndarray.*call transform"):
         calibrator.transform_matrix(Y_pred.toarray())
     bad = Y_pred.copy()
     bad.data[7] = np.nan

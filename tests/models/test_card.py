@@ -89,7 +89,7 @@ are predicted the missing ones are wrong.
 Calibration error: 1.50 % (expected calibration error over 15 bins of equal size, the 20 best labels of a document; \
 each half of these documents judged by the curve of the other half).
 
-Settings were chosen by nDCG@5 on the same documents, the best of 8 trials: the figures flatter the model a little.
+Settings were chosen by nDCG@5 on the same documents, the best of 8 trials: so the figures are slightly too high.
 
 {USAGE}
 ## Settings that differ from the default

@@ -177,7 +177,7 @@ def test_a_folder_of_another_kind_is_refused(fitted, tmp_path):
     fitted("linear-tree").save(tmp_path / "model")
     file = tmp_path / "model" / "config.json"
     file.write_text(file.read_text().replace('"linear-tree"', '"forest"'))
-    with pytest.raises(StorageError, match="holds a forest, no model; give a folder that was written by"):
+    with pytest.raises(StorageError, match="is a saved forest, not a model; give a folder that was written by"):
         load_model(tmp_path / "model")
 
 

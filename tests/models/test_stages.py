@@ -1,6 +1,7 @@
 """The declared stages: a setting changes the keys of the stages that read it; no stage reads more than it declares."""
 
 import dataclasses
+import logging
 from collections import defaultdict
 from contextlib import contextmanager
 
@@ -372,7 +373,7 @@ def test_a_result_is_computed_once_and_found_again(tmp_path, shop):
     assert len(computed) == 1
 
 
-def test_results_are_let_go_of(shop):
+def test_results_are_removed_from_memory(shop):
     stage, other = Stage("one"), Stage("two")
     cache = StageCache(TrainingData.of(["a", "b"], [["x"], ["y"]], load_preset("default").holdout, seed=0))
     cache.put(stage, {"number": 1}, "first")
@@ -396,3 +397,17 @@ def test_trees_beside_the_first_leave_it_as_it_is(shop, tmp_path):
     LinearTree("parabel", n_trees=3).fit_dataset(train, run_dir=tmp_path / "run", on_event=listen)
     assert heard.count(("levels", True)) == 1
     assert heard.count(("levels", False)) == 2
+
+
+def test_a_remark_is_an_event_and_a_line_of_the_log(caplog):
+    events = []
+    cache = StageCache(None, on_event=lambda *event: events.append(event))
+    with caplog.at_level(logging.INFO, "labelwise"):
+        cache.say("")
+        cache.say("60 documents are held out")
+        StageCache(None).say("not calibrated", logging.WARNING)
+    assert events == [("remark", {"text": "60 documents are held out"})]
+    assert [(one.levelname, one.getMessage(), one.is_remark) for one in caplog.records] == [
+        ("INFO", "60 documents are held out", True),
+        ("WARNING", "not calibrated", True),
+    ]

@@ -1,5 +1,6 @@
 """The hold-out policy: which documents are held out, for every model in one way."""
 
+import logging
 from dataclasses import replace
 
 import numpy as np
@@ -57,7 +58,22 @@ def test_nothing_is_held_out_where_every_document_has_a_label_of_its_own():
     Y = sp.csr_array(sp.eye_array(n_docs, dtype=np.float32))
     data = TrainingData.of([f"text {row}" for row in range(n_docs)], Y, HoldoutConfig(), seed=0)
     assert data.holdout is None
-    assert "too few can be held out" in data.remark(HoldoutConfig())
+    sentence, level = data.remark(HoldoutConfig())
+    assert sentence.endswith("too few of the 100 documents can be held out; give more documents, or a validation set")
+    assert level == logging.WARNING
+
+
+def test_too_few_documents_come_with_a_way_out(shop):
+    few = shop["train"].take(range(300))
+    sentence, level = of(few).for_calibration_only(HoldoutConfig()).remark(HoldoutConfig())
+    assert sentence.endswith("hold more out (hold_out=0.17 in Python, --hold-out 0.17), or give a validation set")
+    assert level == logging.WARNING
+    assert len(of(few, HoldoutConfig(share=0.17)).for_calibration_only(HoldoutConfig()).holdout) >= 50
+
+
+def test_validation_data_with_other_label_names_are_refused(shop):
+    with pytest.raises(DataError, match=r"validation has other label names .* label_names=train.labels"):
+        of(shop["train"], label_names=None, validation=shop["test"])
 
 
 def test_a_validation_split(shop):
@@ -116,7 +132,8 @@ def test_rows_of_features(shop):
 )
 def test_the_user_is_told(shop, policy, validation, remark):
     data = of(shop["train"], policy, validation=shop["test"] if validation else None)
-    found = data.remark(policy)
+    found, level = data.remark(policy)
+    assert level == logging.INFO
     assert found.startswith(remark)
     assert bool(found) == bool(remark)
 

@@ -11,7 +11,7 @@ from labelwise.index.tree import Tree
 from labelwise.rank import nearest as neighbours
 from labelwise.rank.features import Features
 from labelwise.rank.level_trainer import LevelTrainer
-from labelwise.rank.nearest import NearestLabels, one_block_each
+from labelwise.rank.nearest import NearestLabels, single_label_blocks
 from labelwise.rank.tree import TrainedTree, train_tree
 from tests.reference.weights import level_matrix
 
@@ -149,7 +149,7 @@ def test_a_block_each(data):
     level = LevelTrainer(Features.of(X), Y, (np.arange(14, dtype=np.int32) * 5) % 3, RankerConfig()).fit(
         sp.csr_array(np.ones((90, 3), np.float32))
     )
-    apart = one_block_each(level)
+    apart = single_label_blocks(level)
     assert apart.n_parents == apart.n_children == 14
     np.testing.assert_array_equal(apart.child_ids, np.arange(14))
     np.testing.assert_array_equal(level_matrix(apart, 30), level_matrix(level, 30))

@@ -115,7 +115,7 @@ def test_fit_top_save_load_with_any_features(data, tmp_path, kind):
         assert getattr(loaded, name) == getattr(ranker, name)
     rows = np.array([7, 3, 100])
     np.testing.assert_allclose(ranker.top(inputs.take(rows), 3).toarray(), found.toarray()[rows], rtol=1e-5)
-    with pytest.raises(StorageError, match="holds no ranker"):
+    with pytest.raises(StorageError, match="is not a complete ranker"):
         _without(tmp_path / "ranker", "score_transform")
 
 

@@ -137,12 +137,12 @@ def test_some_columns_of_a_block(made, data):
 
 
 @given(blocks(), st.booleans(), st.integers(0, 3), st.data())
-def test_written_out_and_pruned_again_is_the_same_block(made, half, more, data):
+def test_full_weights_and_pruned_again_is_the_same_block(made, half, more, data):
     W, features, n_features = made
     block = prune(W, features, half=half)
     asked = np.array(data.draw(st.permutations(range(n_features))), np.uint32)[: data.draw(st.integers(0, n_features))]
     width = W.shape[1] + more
-    full, rows = block.written_out(asked, width)
+    full, rows = block.full_weights(asked, width)
     np.testing.assert_array_equal(rows[: len(asked)], asked)
     assert sorted(rows) == sorted({*asked, *block.row_feature})
     matrix = np.zeros((n_features, width), np.float32)

@@ -31,7 +31,7 @@ def test_files_that_are_not_key_files(tmp_path):
     with pytest.raises(DataError, match="no such file"):
         Keyring.read(file)
     file.write_text("# nothing\n")
-    with pytest.raises(DataError, match="the file holds no key"):
+    with pytest.raises(DataError, match="the file has no key"):
         Keyring.read(file)
     file.write_text("# mine\nhunter2\n")
     with pytest.raises(DataError, match=r"line 2: this is not a line of a key file"):

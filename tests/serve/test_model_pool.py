@@ -101,7 +101,7 @@ def test_an_unchanged_folder_is_not_loaded_again(serve, moving):
 
 
 def test_folders_that_cannot_be_served(tmp_path, folder):
-    with pytest.raises(StorageError, match="holds no model; give a folder"):
+    with pytest.raises(StorageError, match="is not a model; give a folder"):
         load_version(tmp_path)
     model = load_model(folder)
     features = LinearTree().fit(model.tfidf_.transform(["a mirror", "a mat"]), [["x"], ["y"]])

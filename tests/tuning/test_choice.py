@@ -99,7 +99,7 @@ def test_max_length_holds_most_texts():
 def test_an_encoder_of_ones_own(tiny):
     config = choose(LAWS, machine=SERVER, encoder=tiny).config
     assert (config.encoder.name, config.encoder.max_length) == (tiny, 64)  # it reads no more
-    with pytest.raises(UsageError, match=r"holds no config\.json"):
+    with pytest.raises(UsageError, match=r"has no config\.json"):
         choose(SHOP, machine=SERVER, encoder=str(write_model.__code__.co_filename).rpartition("/")[0])
     unknown = choose(SHOP, machine=SERVER, encoder="some/large-model")
     assert "the encoder is not on this machine yet; the estimate assumes the size of BERT-base" in unknown.reasons

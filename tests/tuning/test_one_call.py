@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def no_encoder(monkeypatch):
     """A machine without torch: auto then chooses the linear default."""
-    monkeypatch.setattr(choice.Machine, "here", lambda *_, **__: Machine(cores=2, memory=1 << 33, neural=False))
+    monkeypatch.setattr(choice.Machine, "current", lambda *_, **__: Machine(cores=2, memory=1 << 33, neural=False))
 
 
 def test_a_data_set_and_a_preset(shop, tmp_path):
@@ -103,11 +103,11 @@ def test_every_form_of_a_preset(shop, tmp_path):
         ({"n_tree": 3}, "train: there is no setting 'n_tree'; did you mean 'n_trees'? there are: tfidf,"),
         ({"cost": -1}, "train: cost is -1; it must be a number above 0"),
         ({"max_length": 1}, "train: max_length is 1; it must be a whole number of at least 4"),
-        ({"preset": "parabel", "max_length": 32}, "LinearTree: there is no setting 'max_length'"),
+        ({"preset": "parabel", "max_length": 32}, "LinearTree: 'max_length' is a setting of XTransformer"),
         ({"preset": "parabel", "beam": 0}, "LinearTree: beam is 0; it must be a whole number of at least 1"),
         ({"preset": LinearTreeConfig(beam=0)}, "beam is 0; it must be a whole number of at least 1"),
-        ({"preset": "parable"}, "there is no preset 'parable'; there are: default"),
-        ({"preset": 3}, "3 is no preset; give its name, a .toml file, or a configuration"),
+        ({"preset": "parable"}, "there is no preset 'parable'; did you mean 'parabel'? there are: default"),
+        ({"preset": 3}, "3 is not a preset; give its name, a .toml file, or a configuration"),
         ({"preset": ["parabel", "parable"]}, "there is no preset 'parable'"),
     ],
 )
@@ -115,6 +115,17 @@ def test_what_is_wrong_is_refused_before_the_data_are_read(options, complaint, t
     with pytest.raises(UsageError) as caught:
         train(tmp_path / "there-is-none", **options)
     assert str(caught.value).startswith(complaint)
+
+
+def test_how_a_file_or_a_table_is_read(shop, tmp_path):
+    table = {"title": ["red shoe", "blue mug"], "tags": ["red;shoe", "blue;mug"]}
+    (tmp_path / "data.csv").write_text("title,tags\nred shoe,red;shoe\nblue mug,blue;mug\n")
+    options = {"text_column": "title", "labels_column": "tags", "preset": "default"}
+    for data in (tmp_path / "data.csv", table):
+        assert sorted(train(data, **options, n_trees=1).labels_) == ["blue", "mug", "red", "shoe"]
+    for data in ((shop["train"],), (["a", "b"], [["x"], ["y"]])):
+        with pytest.raises(UsageError, match="text_column says how a file or a table is read, but these data are read"):
+            train(*data, preset="default", text_column="title")
 
 
 def test_other_mistakes(shop, tmp_path, no_encoder):
@@ -127,7 +138,7 @@ def test_other_mistakes(shop, tmp_path, no_encoder):
         train(tmp_path / "there-is-none")
     with pytest.raises(UsageError, match="labels are given twice"):
         train(shop["train"], [["a"]])
-    with pytest.raises(UsageError, match=r"^auto chose default: there is no setting 'max_length'"):
+    with pytest.raises(UsageError, match=r"^auto chose default: 'max_length' is a setting of XTransformer"):
         train(shop["train"], max_length=32)
     features = Dataset(Y=shop["train"].Y, labels=shop["train"].labels, features=shop["train"].Y)
     with pytest.raises(DataError, match="hybrid reads texts, and these data have only features"):

@@ -25,16 +25,16 @@ def test_sizes_are_counted_and_lengths_estimated():
 
 def test_this_machine(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    here = Machine.here(threads=1)
+    here = Machine.current(threads=1)
     assert (here.cores, here.gpu, here.neural) == (1, None, True)
     assert 0 < here.memory == pytest.approx(free_memory(), rel=0.5)
     with pytest.raises(UsageError, match="the device is cuda, but torch finds no GPU here"):
-        Machine.here("cuda")
+        Machine.current("cuda")
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.get_device_name", lambda: "pretended")
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda: (7, 9))
-    here = Machine.here()
+    here = Machine.current()
     assert (here.gpu, here.gpu_memory) == ("pretended", 7)
-    assert Machine.here("cpu").gpu is None
+    assert Machine.current("cpu").gpu is None
     monkeypatch.setattr("labelwise.tuning.sizes.find_spec", lambda name: None)
-    assert not Machine.here().neural
+    assert not Machine.current().neural

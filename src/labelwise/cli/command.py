@@ -41,11 +41,12 @@ class Command(ABC):
 
 
 class _WarningHandler(logging.Handler):
-    """Prints the library's warnings as remarks."""
+    """Prints the library's warnings, except for the remarks of `fit`: those are printed as events."""
 
     def __init__(self, show: Show) -> None:
         super().__init__(logging.WARNING)
         self.show = show
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.show.remark(record.getMessage())
+        if not getattr(record, "is_remark", False):
+            self.show.remark(record.getMessage())

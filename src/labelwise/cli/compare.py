@@ -50,6 +50,8 @@ class Compare(Command):
     """Epochs of fine-tuning."""
     device: Annotated[str | None, arg(metavar="cpu|cuda|cuda:N", help_behavior_hint="(default: the GPU if any)")] = None
     """Device of the encoders."""
+    calibrate: Annotated[bool, arg(help_behavior_hint="(default: False)")] = True
+    """Train without calibration: predictions are scores, and linear models hold no documents out."""
     threads: int | None = None
     """Number of threads; all cores if not given."""
     seeds: int = 1
@@ -80,7 +82,8 @@ class Compare(Command):
         neural: dict[str, Any] = {"encoder": _given(name=self.encoder, max_length=self.max_length)}
         neural["matcher"] = _given(epochs=self.epochs, device=self.device)
         neural = {part: values for part, values in neural.items() if values}
-        systems = parse_systems(self.systems, neural=neural, **_given(threads=self.threads))
+        common = _given(threads=self.threads, calibrate=None if self.calibrate else False)
+        systems = parse_systems(self.systems, neural=neural, **common)
         against = {} if self.against is None else prediction_files(self.against)
         if self.output is not None and self.output.is_file():
             raise UsageError(f"{self.output} is a file; give a folder to write into")

@@ -13,7 +13,7 @@ from tyro.conf import Positional, arg
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_splits
-from labelwise.errors import DataError
+from labelwise.errors import DataError, UsageError
 from labelwise.metrics import Evaluation, Family, calibration_error, compare, evaluate
 from labelwise.models.base import load_model
 from labelwise.models.calibrator import CALIBRATED_ON
@@ -55,6 +55,8 @@ class Evaluate(Command):
 
     def run(self, out: Console, show: Show) -> None:
         """Read, evaluate, compare, print."""
+        if not self.ks or min(self.ks) < 1:
+            raise UsageError(f"--ks {' '.join(map(str, self.ks))}: give cut-offs of 1 or more, such as 1 3 5")
         for path in filter(None, (self.predictions, self.against)):
             if not path.exists():
                 raise DataError("there is no such model or file of predictions; check the spelling", path=path)

@@ -11,7 +11,7 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
-from labelwise.cli.show import Show
+from labelwise.cli.show import Show, counted
 from labelwise.config import IncrementalConfig
 from labelwise.data import Format, ReadOptions, load_dataset
 from labelwise.engine.allocator import limit_heap_growth
@@ -44,7 +44,7 @@ class IncrementalCommand(Command):
     def _save(self, model: Model, out: Console) -> None:
         place = self.output or self.model
         model.save(place)
-        out.print(f"the model: {place}, {len(model.labels_):,} labels", markup=False)
+        out.print(f"the model: {place}, {counted(len(model.labels_), 'label')}", markup=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ class AddLabels(IncrementalCommand):
         self._save(grown, out)
         added = added_labels(grown)[-len(new) :]
         by_text = sum(one.examples == 0 for one in added)
-        out.print(f"added: {len(new):,} labels, {by_text:,} of them by their text alone", markup=False)
+        out.print(f"added: {counted(len(new), 'label')}, {by_text:,} of them by their text alone", markup=False)
         if len(added) <= MAX_LISTED:
             out.print(_table(added))
 
@@ -116,7 +116,7 @@ class RemoveLabels(IncrementalCommand):
         if not names:
             raise UsageError(f"no label was added to {self.model}; name those that you want to remove")
         self._save(remove_labels(model, names), out)
-        out.print(f"removed: {len(set(names)):,} labels", markup=False)
+        out.print(f"removed: {counted(len(set(names)), 'label')}", markup=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,11 +142,14 @@ class Update(IncrementalCommand):
         data = load_dataset(self.data, self.split, format=self.format, on_event=show.on_event, **options)
         unknown = set(data.labels) - set(model.labels_)
         if unknown:
-            show.remark(f"labels that the model does not have: {len(unknown):,}, ignored (see labelwise add-labels)")
+            show.remark(
+                f"{counted(len(unknown), 'label')} ignored that the model does not have (see labelwise add-labels)"
+            )
         updated = update(model, data, on_event=show.on_event)
         self._save(updated, out)
         last = updated.report_.updates[-1]
-        out.print(f"trained on: {last.documents:,} documents with {last.labels:,} labels", markup=False)
+        documents, labels = counted(last.documents, "document"), counted(last.labels, "label")
+        out.print(f"trained on: {documents} with {labels}", markup=False)
 
 
 def _table(added: list[AddedLabel]) -> Table:

@@ -110,7 +110,7 @@ class Predict(Command):
                 yield [str(number) for number in range(first, first + len(texts))], texts
                 first += len(texts)
             if not first:
-                raise DataError("the file holds no text; give one text per line", path=self.texts)
+                raise DataError("the file has no text; give one text per line", path=self.texts)
             return
         # The labels are not used, so documents may have none.
         options: dict[str, Any] = {**asdict(self.read), "allow_unlabelled": True}

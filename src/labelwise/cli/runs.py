@@ -12,7 +12,7 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
-from labelwise.cli.show import Show
+from labelwise.cli.show import Show, counted
 from labelwise.storage.run_directory import RunDirectory
 
 
@@ -44,7 +44,7 @@ class Runs(Command):
             for folder, n_bytes in removed:
                 show.remark(f"{'would remove' if self.dry_run else 'removed'} {folder.name} ({megabytes(n_bytes)})")
             total = megabytes(sum(n_bytes for _, n_bytes in removed))
-            out.print(f"{len(removed)} results, {total} {'would be freed' if self.dry_run else 'freed'}")
+            out.print(f"{counted(len(removed), 'result')}, {total} {'would be freed' if self.dry_run else 'freed'}")
             return
         stages = directory.stages()
         if self.json:
@@ -52,7 +52,8 @@ class Runs(Command):
             out.print(json.dumps({"runs": directory.runs(), "stages": rows}, indent=2), markup=False)
             return
         table = Table(
-            title=f"{self.directory}: {len(stages)} results of {len(directory.runs())} runs", title_style="bold"
+            title=f"{self.directory}: {counted(len(stages), 'result')} of {counted(len(directory.runs()), 'run')}",
+            title_style="bold",
         )
         for heading in ("stage", "result", "size", "wall s", "cpu s", "made", "runs"):
             right = heading in ("size", "wall s", "cpu s", "runs")

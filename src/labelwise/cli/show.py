@@ -13,6 +13,11 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 SECONDS_BETWEEN_LINES = 5.0
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun in the singular or the plural: ``1 label``, ``2,700 labels``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 class Show:
     """Prints the events that the library reports through `on_event`."""
 

@@ -32,8 +32,8 @@ AS_PRESET = "(default: as the preset says)"
 class Train(Command):
     """Train a model on the training split, calibrate it on the validation split, and save it with its card.
 
-    Without a validation split, a share of the training documents is held out (--hold-out): these choose what is left
-    open and calibrate, and the linear models then learn from them too.
+    Without a validation split, a share of the training documents is held out (--hold-out). The held-out documents
+    choose the settings that the preset leaves open, and calibrate. The linear models then learn from them too.
 
     Several presets, encoders or label embeddings, with commas between them, make an ensemble of all combinations.
 
@@ -44,81 +44,83 @@ class Train(Command):
     """A folder of splits or a single file, in any format that labelwise reads. Texts are used where there are some,
     features otherwise."""
     model: Annotated[Path, Positional, arg(metavar="MODEL")]
-    """The folder to make."""
+    """The folder to write."""
     preset: Annotated[str, arg(metavar="NAME|FILE.toml,…", help_behavior_hint="(default: default)")] = "default"
-    """Whose settings: default, bonsai, dismec, parabel, plt, slice, xr-linear; with an encoder: x-transformer, hybrid
-    (not fine-tuned, for CPUs), eurlex-4k, wiki10-31k, amazoncat-13k, wiki-500k (the paper's); auto, which looks at the
-    data and the machine; or a TOML file of your own."""
+    """A preset of settings: default, bonsai, dismec, parabel, plt, slice, xr-linear; with an encoder: x-transformer,
+    hybrid (not fine-tuned, for CPUs), eurlex-4k, wiki10-31k, amazoncat-13k, wiki-500k (the paper's); auto, which
+    chooses a preset for the data and the machine; or a TOML file of your own."""
     encoder: Annotated[str | None, arg(metavar="NAME|FOLDER,…", help_behavior_hint=AS_PRESET)] = None
     """The pretrained encoder: minilm, a folder written by save_pretrained (also by its name alone, in a folder that the
     environment variable LABELWISE_ENCODERS names), or a hub name."""
     max_length: Annotated[int | None, arg(help_behavior_hint=AS_PRESET)] = None
-    """Most tokens of a text that the encoder reads."""
+    """Largest number of tokens of a text that the encoder reads."""
     label_embedding: Annotated[
         str | None, arg(metavar=f"{'|'.join(get_args(LabelEmbedding))},…", help_behavior_hint=AS_PRESET)
     ] = None
-    """What labels are clustered by: the tf-idf of their documents, the embeddings of those, or their own text's."""
+    """What labels are clustered by: the tf-idf of their documents, the embeddings of their documents, or the embeddings
+    of their own texts."""
     rule: Annotated[Rule | None, arg(help_behavior_hint="(default: chosen on validation documents)")] = None
-    """The rule that makes one list of the lists of an ensemble's members."""
+    """The rule that combines the lists of an ensemble's members."""
     prune: Annotated[float | None, arg(metavar="POINTS", help_behavior_hint="(default: all stay)")] = None
-    """Drop members of an ensemble that bring less than so many points of the mean of P@1, P@3 and P@5."""
+    """Drop members of an ensemble that raise the mean of P@1, P@3 and P@5 by less than this number of points."""
     own_encoders: bool = False
-    """Fine-tune an encoder for each member, as the paper does, not one for all members with the same encoder."""
+    """Fine-tune an encoder for each member, as the paper does. Otherwise members with the same encoder share it."""
     epochs: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
-    """Times that every document is seen in fine-tuning."""
+    """Epochs of fine-tuning."""
     learn_labels: bool = False
     """Fine-tune on the labels too, beside their clusters: better with thousands of labels that have many documents."""
     hold_out: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
     """Share of the training documents that is held out where there is no validation split."""
     learn_validation: bool = False
-    """Let the model that is saved learn from the validation split too, once that has chosen and calibrated; encoders do
-    not."""
+    """Train the linear models on the validation split too, after it has chosen the settings and calibrated; encoders
+    are not trained on it."""
     device: Annotated[str | None, arg(metavar="cpu|cuda|cuda:N", help_behavior_hint="(default: the GPU if any)")] = None
-    """Where the encoder computes."""
+    """Device of the encoder."""
     opening: Annotated[int | None, arg(metavar="WORDS", help_behavior_hint=AS_PRESET)] = None
-    """First words of a text that count again in tf-idf, as terms of their own: try 80 where texts are long."""
+    """Number of first words of a text that count again in tf-idf, as terms of their own: try 80 for long texts."""
     cost: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None
-    """Cost of a violation against the size of the weights, at every level: liblinear's C."""
+    """Regularisation constant of the linear models at all levels: liblinear's C."""
     n_trees: Annotated[int | None, arg(help_behavior_hint=AS_PRESET)] = None
-    """Trees that are averaged."""
+    """Number of trees, whose scores are averaged."""
     beam: Annotated[int | None, arg(help_behavior_hint=AS_PRESET)] = None
-    """Nodes kept at each level when predicting."""
+    """Number of nodes that the search keeps at each level."""
     negatives: Annotated[Negatives | None, arg(help_behavior_hint=AS_PRESET)] = None
-    """Whose documents are the labels' negatives: the true clusters', the clusters' that the matcher finds, or both."""
+    """Negatives of a label: the documents of its cluster (tfn), the documents for which the matcher finds its cluster
+    (man), or both."""
     seed: Annotated[int | None, arg(help_behavior_hint=AS_PRESET)] = None
-    """Where all chance begins."""
+    """Random seed."""
     threads: int | None = None
-    """Threads to use; all cores if not given."""
+    """Number of threads; all cores if not given."""
     tune: bool = False
-    """Choose cost, cluster size and threshold, and the opening of long texts, on the validation documents first: eight
-    to eleven trials."""
+    """First choose cost, cluster size, threshold and the opening of long texts on the held-out documents: eight to
+    eleven trials."""
     calibrate: Annotated[bool, arg(help_behavior_hint="(default: False)")] = True
-    """Leave scores as they are, without probabilities; linear models then hold no documents out."""
+    """Train without calibration: predictions are scores, and linear models hold no documents out."""
     dry_run: bool = False
-    """Read the data, tell what would be trained and what it would roughly take, and stop."""
+    """Read the data, print what would be trained and an estimate of time and memory, and stop."""
     growing: bool = False
-    """Keep some documents of each cluster in the model, as features, so that labelwise add-labels needs no data."""
+    """Store features of some documents of each cluster in the model: labelwise add-labels then needs no data."""
     run_dir: Path | None = None
-    """Keep the stages' results in this folder, and find them again."""
+    """Store the results of all stages in this folder, and reuse those of earlier runs."""
     overwrite: bool = False
-    """Replace a model that lies at the destination."""
+    """Replace a model at the destination."""
     format: Format | None = None
-    """The data's format; found by looking if not given."""
+    """Format of the data; detected if not given."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def start(self) -> None:
-        """Run; of several processes that a launcher started only the first one talks."""
+        """Run the command; of several processes that a launcher started, only the first one prints."""
         if first_process():
             super().start()
             return
         try:
             check_options(self)
             self.run(Console(quiet=True), Show(quiet=True))
-        except LabelwiseError as error:  # the first one says it
+        except LabelwiseError as error:  # the first process prints it
             sys.exit(error.exit_code)
 
     def run(self, out: Console, show: Show) -> None:
-        """Check, read, choose, train, tell."""
+        """Check the options, read the data, choose the settings, train, print a summary."""
         members = asked_for(self)
         self._check_destination()
         for name in {encoder.name for _, config in members for encoder in config.encoders()}:
@@ -173,10 +175,10 @@ class Train(Command):
         return changed(config, given, "", option)
 
     def _choose(self, train: Dataset, show: Show) -> tuple[str, Config]:
-        """Settings for these data on this machine, told before the work begins."""
+        """Settings for these data on this machine, printed before the work begins."""
         from labelwise.tuning import Machine, Sizes, choose, estimate
 
-        machine, sizes = Machine.here(self.device, threads=self.threads), Sizes.of(train)
+        machine, sizes = Machine.current(self.device, threads=self.threads), Sizes.of(train)
         encoder: dict[str, Any] = {} if self.encoder is None else {"encoder": self.encoder}
         choice = choose(sizes, machine=machine, max_length=self.max_length, threads=self.threads, **encoder)
         config = self.with_options(choice.config, f"{choice.preset} (chosen by auto)")
@@ -187,32 +189,34 @@ class Train(Command):
     def _plan(self, members: list[tuple[str, Config]], train: Dataset, show: Show) -> None:
         from labelwise.tuning import Machine, Sizes, describe_plan
 
-        machine, sizes = Machine.here(self.device, threads=self.threads), Sizes.of(train)
+        machine, sizes = Machine.current(self.device, threads=self.threads), Sizes.of(train)
         if len(members) > 1:
             lines = list(plan(ensemble_of(self, members), sizes, machine))
         else:
             lines = list(describe_plan(self.preset, members[0][1], sizes, machine))
+        if self.tune:
+            lines.append("--tune first trains eight to eleven models of one tree, which the estimate does not count")
         for line in lines:
             self._say(line, show)
 
     def _say(self, line: str, show: Show) -> None:
-        """A remark; for --dry-run it is the result."""
+        """Print a remark; with --dry-run it is the result, on standard output."""
         if self.dry_run and first_process():
             Console(soft_wrap=True, highlight=False).print(line, markup=False)
         else:
             show.remark(line)
 
     def _check_encoder(self, name: str) -> None:
-        """Say before the work that there is no torch, or no encoder."""
+        """Refuse, before any work, an encoder that is not there, or a machine without torch."""
         import labelwise.features.encoder  # noqa: F401  # says what to install
         from labelwise.features.pretrained import find_encoder
 
         find_encoder(name)
 
     def _check_destination(self) -> None:
-        """Say before the work that there will be no place for its result."""
+        """Refuse, before any work, a destination that cannot be written."""
         if self.model.is_file():
-            raise UsageError(f"{self.model} is a file; give a folder to make")
+            raise UsageError(f"{self.model} is a file; give a folder to write")
         if self.dry_run or not self.model.is_dir() or not any(self.model.iterdir()):
             return
         if not self.overwrite:

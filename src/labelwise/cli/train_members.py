@@ -1,4 +1,4 @@
-"""The models that labelwise train is asked for: one, or the members of an ensemble."""
+"""The models that the options of labelwise train name: one, or the members of an ensemble."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def asked_for(command: Train) -> list[tuple[str, Config]]:
     if AUTO in presets:
         if len(presets) > 1 or any(len(values) > 1 for values in lists.values()):
             raise UsageError(
-                "--preset auto chooses one model; give it one encoder and one label embedding, or leave auto"
+                "--preset auto chooses one model; give one encoder and one label embedding, or name the presets"
             )
         _refuse(command, ENSEMBLE_ONLY, "is an option of ensembles, but the preset auto chooses one model")
         return []
@@ -73,7 +73,7 @@ def asked_for(command: Train) -> list[tuple[str, Config]]:
 
 
 def ensemble_of(command: Train, members: list[tuple[str, Config]]) -> EnsembleConfig:
-    """These models as one."""
+    """The configuration of an ensemble of these models."""
     configs = tuple(config for _, config in members)
     share = {} if command.hold_out is None else {"share": command.hold_out}
     holdout = HoldoutConfig(calibrate=command.calibrate, learn_validation=command.learn_validation, **share)
@@ -91,7 +91,7 @@ def ensemble_of(command: Train, members: list[tuple[str, Config]]) -> EnsembleCo
 
 
 def plan(config: EnsembleConfig, sizes: Sizes, machine: Machine) -> Iterator[str]:
-    """What is about to be trained, and what it will roughly take."""
+    """Lines about what would be trained, and an estimate of time and memory."""
     from labelwise.models.ensemble.members import sharing_groups
     from labelwise.tuning import Estimate, estimate
 

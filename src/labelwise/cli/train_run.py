@@ -34,7 +34,7 @@ def fit_model(
     out: Console,
     show: Show,
 ) -> None:
-    """Tune if asked to, train, save, tell. The model itself holds out, chooses and calibrates."""
+    """Tune if asked to, train, save, print a summary. The model itself holds out documents, chooses and calibrates."""
     clock, tuning = TrainingClock(), None
     if command.tune:
         config, tuning = _tune(command, config, train, validation, out, show)
@@ -61,7 +61,7 @@ def _tune(
     if validation is None:
         data = TrainingData.of(train.documents, train.Y, config.holdout, seed=config.seed, label_names=train.labels)
         if data.holdout is None or data.holdout.rows is None or data.remaining_rows is None:
-            raise DataError(f"too few documents to tune on: {len(train)}; train without --tune", path=command.data)
+            raise DataError(f"{len(train):,} documents are too few to tune on; train without --tune", path=command.data)
         train, validation = train.take(data.remaining_rows), train.take(data.holdout.rows)
     tuning = tune(config, train, validation, run_dir=command.run_dir, on_event=show.on_event)
     out.print(tuning.table())
@@ -71,7 +71,7 @@ def _tune(
 
 
 def _members(model: Model) -> Table:
-    """What each member is worth on the held-out documents, and all together."""
+    """Metrics of each member on the held-out documents, and of the ensemble."""
     table = Table(title="the members", title_style="bold")
     table.add_column("")
     for name in ("P@1", "P@3", "P@5", "weight"):
@@ -96,7 +96,7 @@ def _finish(
     out: Console,
     show: Show,
 ) -> None:
-    """Save, with documents for labels to come if asked for, and print a summary."""
+    """Save, with documents for later labels if asked for, and print a summary."""
     if command.growing:
         from labelwise.incremental import keep_documents
 
@@ -124,7 +124,7 @@ def _summary(model: Model, path: Path, seconds: float) -> Table:
         scores = "  ".join(f"{name} {found.scores[name]:.2f}" for name in ("P@1", "P@3", "P@5", "nDCG@5"))
         table.add_row("validation", f"{scores}\n{found.documents:,} documents: {_where(found)}")
         if report.tuning is not None:
-            table.add_row("", "they also chose the settings, so these figures flatter a little")
+            table.add_row("", "these documents also chose the settings, so the figures are slightly too high")
         if model.calibrator_ is not None and found.calibration_error is not None:
             table.add_row("calibration error", f"{found.calibration_error:.2f} %")
     table.add_row("answers", "probabilities" if model.calibrator_ is not None else "scores, not calibrated")
@@ -134,5 +134,8 @@ def _summary(model: Model, path: Path, seconds: float) -> Table:
 def _where(found: HoldoutResult) -> str:
     if found.share is not None:
         return f"{100 * found.share:.3g} % of the data, held out"
-    kinds = {"split": "the validation split", "learnt split": "the validation split, before it was learnt from too"}
+    kinds = {
+        "split": "the validation split",
+        "learnt split": "the validation split, before the models learnt from it",
+    }
     return kinds.get(found.kind or "", "a tenth of the data, held out")

@@ -140,7 +140,7 @@ def measure_system(
         _warm_up(system, splits)
     reset_gpu_peak()
     timer = TrainingTimer(on_event)
-    model = system.make(splits, run_dir=run_dir, on_event=timer.on_event)
+    model = system.model_for(splits, run_dir=run_dir, on_event=timer.on_event)
     if system.model is None:
         costs = timer.costs()
     else:

@@ -115,7 +115,7 @@ def prediction_files(path: Path) -> dict[str, Path]:
     else:
         raise DataError("there is no such folder or file of predictions; check the spelling", path=path)
     if not files:
-        raise DataError("the folder holds no file of predictions: .jsonl, .csv, .parquet or .npz", path=path)
+        raise DataError("the folder has no file of predictions: .jsonl, .csv, .parquet or .npz", path=path)
     check_names(file.name.partition(".")[0] for file in files)
     return {file.name.partition(".")[0]: file for file in files}
 

@@ -12,6 +12,7 @@ from inspect import Parameter, Signature
 from pathlib import PurePath
 from typing import Any
 
+from labelwise.config.models import MODEL_CONFIGS
 from labelwise.config.settings import Place, prefix, unknown, with_changes
 from labelwise.errors import UsageError
 
@@ -46,7 +47,7 @@ def with_settings(config: Any, values: Mapping[str, Any], where: str, spell: Cal
             whole[name] = value
             names[name] = spell(name)
         elif name not in places:
-            raise UsageError(f"{prefix(where)}{unknown(type(config), name, flat_names(type(config)))}")
+            raise UsageError(f"{prefix(where)}{_unknown(type(config), name, where)}")
         else:
             for place in places[name]:
                 _put(nested, place, value)
@@ -64,6 +65,16 @@ def with_settings(config: Any, values: Mapping[str, Any], where: str, spell: Cal
             config = _with_none(config, other)
     changed = with_changes(with_changes(config, whole, where), nested, where)
     return changed.validated(where, names=names)
+
+
+def _unknown(config: type[Any], name: str, where: str) -> str:
+    """A sentence about a setting that a configuration does not have, but another kind of model perhaps has."""
+    owner = next((other for other in MODEL_CONFIGS if other is not config and name in flat_names(other)), None)
+    if owner is None or getattr(config, "RENAMED", {}).get(name) is not None:
+        return unknown(config, name, flat_names(config))
+    own, other = (one.__name__.removesuffix("Config") for one in (config, owner))
+    instead = f'set model = "{owner.kind}" at the top of the file' if where.endswith(".toml") else f"use {other}"
+    return f"{name!r} is a setting of {other}, not of {own}; leave it out, or {instead}"
 
 
 def check_settings(

@@ -81,7 +81,8 @@ class MatcherConfig(Settings):
     graph_steps: bool = field(default=True, compare=False)
     """On a GPU, capture a step as a CUDA graph once and replay it."""
     compile: bool | None = field(default=None, compare=False)
-    """On a GPU, let torch.compile fuse the encoder's operations, which takes a minute; if not given, where it pays."""
+    """On a GPU, let torch.compile fuse the encoder's operations, which takes a minute; if not given, where it saves
+    time."""
     device: (
         Annotated[str, Form(pattern=r"(cpu|cuda|mps|xpu)(:\d+)?", words="cpu, cuda or a device like cuda:1")] | None
     ) = field(default=None, compare=False)

@@ -98,7 +98,8 @@ class XTransformerConfig(Settings):
     ranker: RankerConfig = field(
         default_factory=lambda: RankerConfig(negatives="tfn+man", tolerance=0.1, max_sweeps=30, matcher_sweeps=12)
     )
-    """The models of the labels. With matcher-aware negatives their own scores decide, so more care pays."""
+    """The models of the labels. With matcher-aware negatives their own scores decide, so the
+    tolerance is smaller."""
     features: RankerFeatures = "both"
     """What the ranker reads."""
     dense_weight: Positive | None = None
@@ -201,11 +202,11 @@ class LinearTreeConfig(Settings):
     tfidf: TfidfConfig = field(default_factory=TfidfConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
     matcher: RankerConfig = field(default_factory=lambda: RankerConfig(tolerance=0.5, max_sweeps=8, threshold=0.15))
-    """The models of the nodes above the labels, which only choose clusters and need less care."""
+    """The models of the nodes above the labels, which only choose clusters, so the tolerance is larger."""
     ranker: RankerConfig = field(default_factory=RankerConfig)
     """The models of the labels."""
     n_trees: Count = 1
-    """Trees, each with a random seed of its own, whose scores are averaged."""
+    """Number of trees, each with a random seed of its own, whose scores are averaged."""
     matching: Matching = "tree"
     """Where a document's labels are looked for: down the tree, or among the labels whose centroids are nearest; the
     tree then only says which labels are trained together."""
@@ -213,7 +214,7 @@ class LinearTreeConfig(Settings):
     """Nearest labels of a document that have it as a negative when training and are scored when predicting, where
     matching is by neighbours."""
     beam: Count = 10
-    """Nodes kept at each level when predicting."""
+    """Number of nodes that the search keeps at each level."""
     score_transform: ScoreTransform = DEFAULT_TRANSFORM
     """How scores along the path to a label become one: the product of exp(-max(0, 1 - s)^p) or of sigmoids, or the
     label's own score alone, the scores above only choosing the clusters."""
@@ -225,7 +226,7 @@ class LinearTreeConfig(Settings):
     """Threads to use; all cores if not given. The model does not depend on it."""
 
     def problems(self) -> Iterator[str]:
-        """Several trees need scores with a common zero, and one constant feature serves all levels."""
+        """Averages of several trees need scores between 0 and 1, and all levels share one constant feature."""
         if self.n_trees > 1 and self.matching == "neighbours":
             yield (
                 f"n_trees is {self.n_trees}, but trees only differ in how they find labels; set it to 1 with neighbours"
@@ -233,8 +234,9 @@ class LinearTreeConfig(Settings):
         if self.n_trees > 1 and not TRANSFORMS[self.score_transform].bounded:
             others = " or ".join(name for name, transform in TRANSFORMS.items() if transform.bounded)
             yield (
-                f"scores of {self.score_transform} have no common zero, so several trees cannot be averaged; set "
-                f"n_trees to 1, or score_transform to {others}"
+                f"score_transform is {self.score_transform!r}, but n_trees is {self.n_trees}, and scores of different "
+                f"trees can only be averaged if they lie between 0 and 1; set n_trees to 1, or score_transform to "
+                f"{others}"
             )
         if self.matcher.bias != self.ranker.bias:
             yield "matcher.bias and ranker.bias differ; one constant feature serves both"
@@ -301,7 +303,7 @@ class EnsembleConfig(Settings):
     share_encoder: bool = True
     """Fine-tune one encoder for all models that differ in their label trees and rankers alone, instead of one each."""
     prune: NonNegative | None = None
-    """Drop models that bring less than so many points of the mean of P@1, P@3 and P@5 on held-out documents."""
+    """Drop models that raise the mean of P@1, P@3 and P@5 on held-out documents by less than this number of points."""
     candidates_per_model: Count = 20
     """Best labels of each model that are combined; more where more are asked for."""
     holdout: HoldoutConfig = field(default_factory=HoldoutConfig)

@@ -26,7 +26,7 @@ class RankerConfig(Settings):
     loss: RankerLoss = "squared-hinge"
     """Squared hinge as in the paper, hinge, or logistic, which makes a probabilistic label tree."""
     cost: Positive = 1.0
-    """Cost of a violation against the size of the weights: liblinear's C."""
+    """Regularisation constant: liblinear's C."""
     positive_weight: Positive = 1.0
     """Cost multiplier for violations by positive documents."""
     negatives: Negatives = "tfn"

@@ -105,7 +105,16 @@ class _Sentence:
 
     def error(self, path: str, value: Any, wanted: str) -> UsageError:
         """The error that a value is not what a setting takes."""
-        return UsageError(f"{self.where}{self.names.get(path, path)} is {shown(value)}; it must be {wanted}")
+        name = self.names.get(path, path)
+        if name.startswith("--"):  # the command line has no None: an option is left out
+            wanted = wanted.removesuffix(" or None")
+        return UsageError(f"{self.where}{name} is {shown(value)}; it must be {wanted}")
+
+    def problem(self, path: str, sentence: str) -> UsageError:
+        """The error that settings do not go together; the sentence may begin with the name of one below the path."""
+        name, _, rest = sentence.partition(" ")
+        called = self.names.get(f"{path}{name}")
+        return UsageError(f"{self.where}{path}{sentence}" if called is None else f"{self.where}{called} {rest}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +150,7 @@ class Settings:
             plain[field.name] = _plain(kinds[field.name], self.ALIASES.get(field.name, {}), value, sentence, name)
         checked = replace(self, **plain)
         for problem in checked.problems():
-            raise UsageError(f"{sentence.where}{path}{problem}")
+            raise sentence.problem(path, problem)
         return checked
 
     def problems(self) -> Iterator[str]:
@@ -293,8 +302,8 @@ def with_changes(config: T, values: Mapping[str, Any], where: str) -> T:
             value = with_changes(old, value, f"{prefix(where)}{name}")
         elif is_dataclass(old) and not is_dataclass(value):
             raise UsageError(
-                f"{prefix(where)}{name} is {shown(value)}; it must be a table of settings (in Python a dict, or a "
-                f"{type(old).__name__})"
+                f"{prefix(where)}{name} is {shown(value)}; it must be a table of settings (in Python a dict, or an "
+                f"object of class {type(old).__name__})"
             )
         changes[name] = value
     return replace(config, **changes)  # type: ignore[type-var]  # as above

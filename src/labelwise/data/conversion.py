@@ -22,7 +22,7 @@ from labelwise.types import OnEvent
 
 @dataclass(frozen=True, kw_only=True)
 class Conversion:
-    """What a conversion did."""
+    """The summary of a conversion: what was written, and what was left out."""
 
     path: str
     """The folder that was written."""
@@ -40,7 +40,7 @@ class Conversion:
     """What the format could not hold, a sentence each."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """All fields as plain values."""
         return asdict(self)
 
 
@@ -211,4 +211,4 @@ def _check_destination(src: Path, dst: Path, overwrite: bool) -> None:
     suffixes = tuple(f".{suffix}" for one in file_formats() for suffix in (*one.suffixes, *one.folder_suffixes))
     for path in dst.iterdir():
         if not path.is_file() or not plain_name(path).endswith(suffixes):
-            raise UsageError(f"{dst} holds {path.name}, which is no part of a data set; choose another folder")
+            raise UsageError(f"{dst} holds {path.name}, which is not part of a data set; choose another folder")

@@ -96,6 +96,9 @@ class Dataset:
 
         return dataset_from_frame(frame, text=text, labels=labels, ids=ids, on_event=on_event, **options)
 
+    def __repr__(self) -> str:
+        return f"Dataset({len(self):,} documents, {self.n_labels:,} labels)"
+
     def __len__(self) -> int:
         return int(self.Y.shape[0])
 

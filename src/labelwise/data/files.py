@@ -217,7 +217,7 @@ class _Decompressor(Protocol):
 
 
 class _GzipDecompressor:
-    """zlib's decompressor with the manners of the others."""
+    """zlib's decompressor with the interface of the others."""
 
     def __init__(self) -> None:
         self._inner, self._tail = zlib.decompressobj(wbits=31), b""

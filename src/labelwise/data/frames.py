@@ -71,8 +71,8 @@ def column_names(frame: Any) -> list[str]:
         if isinstance(found, Iterable) and not isinstance(found, str | Mapping):
             return [str(name) for name in found]
     raise UsageError(
-        f"a {type(frame).__name__} has no columns; give a data frame of pandas or polars, a pyarrow table, a "
-        "datasets.Dataset, or a dict of lists"
+        f"an object of class {type(frame).__name__} has no columns; give a data frame of pandas or polars, a pyarrow "
+        "table, a datasets.Dataset, or a dict of lists"
     )
 
 
@@ -84,7 +84,8 @@ def plain_documents(documents: Any) -> Any:
         if (numbers := _numbers(documents)) is not None:
             return numbers
         raise DataError(
-            f"the documents are a {type(documents).__name__} with the columns {', '.join(_some_columns(documents))}; "
+            f"the documents are of class {type(documents).__name__}, with the columns "
+            f"{', '.join(_some_columns(documents))}; "
             'give the column of texts, as in frame["text"]'
         )
     if isinstance(documents, np.ndarray) and documents.ndim != 1:

@@ -76,7 +76,7 @@ def column_names(path: Path | None, n_labels: int, whose: Path, encoding: str) -
 
 
 def numbered_names(names: Sequence[str]) -> list[str]:
-    """Names of columns made distinct by a number in brackets: columns may share a title, labels may not."""
+    """Distinct names for columns: a name that occurs again gets a number in brackets."""
     taken: dict[str, None] = {}
     met: dict[str, int] = {}
     for i, name in enumerate(names):

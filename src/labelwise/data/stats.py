@@ -68,7 +68,7 @@ class Statistics:
     """Words of a training document, by percentile; 100 is the longest."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values, ready for JSON."""
+        """All fields as plain values, for JSON."""
         return asdict(self)
 
 

@@ -59,7 +59,7 @@ def explain(
     ('shoe', ['shoe', 'red'])
     """
     if not isinstance(text, str):
-        raise UsageError(f"text is a {type(text).__name__}, not a string; explain one text at a time")
+        raise UsageError(f"text is of class {type(text).__name__}, not a string; explain one text at a time")
     if top_k < 1 or words < 1:
         raise UsageError(f"top_k is {top_k} and words is {words}; both must be at least 1")
     check_fitted(model, "labels_")

@@ -122,7 +122,7 @@ class Neighbours:
             if len(counts) > 1 or Y.shape[1] != len(self.labels):
                 raise ValueError("its parts are of different sizes")
         except (KeyError, ValueError) as err:
-            raise StorageError(f"{path} holds no complete neighbours ({err}); copy or make them again") from err
+            raise StorageError(f"{path} is not complete ({err}); copy or make the neighbours again") from err
         return self
 
 

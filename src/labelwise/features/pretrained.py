@@ -53,7 +53,7 @@ def local_encoder(name: str) -> Path | None:
         if (folder / "config.json").is_file():
             return folder
     if places and places[0].is_dir():
-        raise UsageError(f"the folder {places[0]} holds no config.json; give a folder written by save_pretrained")
+        raise UsageError(f"the folder {places[0]} has no config.json; give a folder written by save_pretrained")
     return None
 
 
@@ -75,7 +75,7 @@ def _packaged() -> Path:
     for file in inside:
         if file.parts[-2:] == ("model", "config.json"):
             return Path(str(file.locate())).parent
-    raise UsageError(f"the package {PACKAGE} holds no model folder; run: pip install --force-reinstall {PACKAGE}")
+    raise UsageError(f"the package {PACKAGE} has no model folder; run: pip install --force-reinstall {PACKAGE}")
 
 
 def _from_hub(name: str) -> Path:

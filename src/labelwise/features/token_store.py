@@ -75,7 +75,7 @@ class TokenStore:
         Parameters
         ----------
         max_length
-            Most tokens of a text, special tokens included; special tokens are kept when the text is cut.
+            Largest number of tokens of a text, special tokens included; special tokens are kept when the text is cut.
         threads
             1 to use a single thread; otherwise the tokenizer's own pool of threads. The result is the same.
         """
@@ -123,7 +123,9 @@ def batches(lengths: npt.NDArray[np.int64], batch_tokens: int, exact: bool) -> I
 
 def _checked(text: str, row: int) -> str:
     if not isinstance(text, str):
-        raise DataError(f"text {row} is a {type(text).__name__}, not a string; give every document a text, '' for none")
+        raise DataError(
+            f"text {row} is of class {type(text).__name__}, not a string; give every document a text, '' for none"
+        )
     return text
 
 

@@ -256,7 +256,7 @@ def _with_examples(
     near = tuple(
         examples.clusters(tree.clusters[:n_old], tree.clusters[n_old:], tree.n_clusters)[rows] for tree in trees
     )
-    return wide.and_also(Exemplars.of(docs.X[rows], None if docs.E is None else docs.E[rows], Y, near))
+    return wide.followed_by(Exemplars.of(docs.X[rows], None if docs.E is None else docs.E[rows], Y, near))
 
 
 def _without_labels(adapter: GrowthAdapter, removed: npt.NDArray[np.bool_]) -> Model:

@@ -19,7 +19,7 @@ from labelwise.rank.sparse_weights import LevelWeights, PrunedBlock
 from labelwise.types import Csr, Floats, Ints, OnEvent
 
 TOLERANCE, SWEEPS = 0.1, 50
-"""Few labels and few documents: a more exact solution than in training costs nothing."""
+"""A more exact solution than in training: with few labels and few documents it takes little time."""
 MOST = 20
 """Total cost of a label's examples against a sample of documents; with more, the label is predicted too often."""
 

@@ -53,7 +53,7 @@ def read_new_labels(path: Path | str) -> list[NewLabel]:
         try:
             values = json.loads(line)
         except ValueError as err:
-            raise DataError(f"this is no JSON ({err}); give one object on each line", path=path, line=number) from err
+            raise DataError(f"this is not JSON ({err}); give one object on each line", path=path, line=number) from err
         try:
             new = _checked(values)
         except DataError as err:

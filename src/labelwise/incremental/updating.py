@@ -1,4 +1,4 @@
-"""Further documents for a trained model: the labels of the clusters that these documents have labels in learn."""
+"""Training on further documents: the clusters in which these documents have labels are updated."""
 
 from __future__ import annotations
 

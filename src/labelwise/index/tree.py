@@ -148,7 +148,7 @@ class Tree:
         try:
             return cls(tuple(arrays[f"parents.{t}"] for t in range(len(arrays))))
         except (KeyError, DataError) as err:
-            raise StorageError(f"{path} holds no valid tree ({err}); copy or build the tree again") from err
+            raise StorageError(f"{path} is not a valid tree ({err}); copy or build the tree again") from err
 
 
 def _checked(parents: tuple[npt.NDArray[Any], ...]) -> tuple[npt.NDArray[np.int32], ...]:

@@ -29,7 +29,7 @@ READ = ["*.json", "*.jsonl", "*.safetensors", "*.onnx", "*.txt", "*.model", CARD
 """What is fetched of a repository: what a model consists of, and nothing that could hold code or pickles."""
 OURS = [f"{room}/*" for room in ("tree-*", "tfidf", "index", "matcher", "ranker", "members", "shared", "memory")]
 OURS += ["labels.txt", "labels.jsonl", "calibration.json"]
-"""What an earlier model may have left in a repository and a new one may not have."""
+"""Files of an earlier model in a repository, which a new model may not have."""
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -77,7 +77,7 @@ def from_pretrained(
         return load_model(folder_or_repo, verify=verify)
     repo = str(folder_or_repo)
     if not _REPOSITORY.fullmatch(repo) or repo.startswith("."):
-        raise StorageError(f"{repo} is no folder, and no name of a repository either; give a folder, or user/model")
+        raise StorageError(f"{repo} is neither a folder nor a name of a repository; give a folder, or user/model")
     hub = _hub()
     with _told(f"{repo} cannot be fetched from the hub"):
         found = hub.snapshot_download(
@@ -120,7 +120,7 @@ def push_to_hub(
         Where the model can be seen.
     """
     if not _REPOSITORY.fullmatch(repo):
-        raise UsageError(f"{repo!r} is no name of a repository; give one such as user/model")
+        raise UsageError(f"{repo!r} is not a name of a repository; give one such as user/model")
     hub = _hub()
     with tempfile.TemporaryDirectory() as place, Task(on_event, f"uploading to {repo}", unit="steps", total=3) as task:
         folder = Path(place) / "model"
@@ -178,7 +178,7 @@ def card_head(model: Model, repo: str | None = None) -> str:
 
 
 def _forget_paths(model: Model, folder: Path) -> None:
-    """Name encoders that lay in a folder by its last part alone: where it was on this machine is nobody's business."""
+    """Name encoders that lay in a folder by its last part alone: the path on this machine is private."""
     names = {encoder.name for encoder in model.config.encoders()}
     paths = {name: Path(name).name for name in names if Path(name).is_absolute() or name.startswith((".", "~"))}
     if not paths:

@@ -22,9 +22,9 @@ from labelwise.rank.quantized import Bits
 from labelwise.types import OnEvent
 
 OPSET = 20
-"""The first with an operator for GELU; standard operators only, for other runtimes than ours too."""
+"""The first version of the operators that has GELU. They are standard operators, which other runtimes have too."""
 TOLERANCE = 1e-4
-"""How far the vectors may lie from torch's before their weights are rounded, beside vectors of length one."""
+"""Largest distance from torch's vectors, of length one, before the weights are rounded."""
 _SAMPLE = ("", "one", "two words", "a text that is longer than the others by some words, so that those need padding")
 
 
@@ -44,10 +44,11 @@ def export_model(
     int8
         Round the encoder's weights to 8 bits: a quarter of the size, and about three times as fast on CPUs with VNNI.
     ranker
-        Keep the linear models' weights as 16-bit floats, those of embeddings too, or as 8 bits with a scale for every
-        label, which become 16-bit floats when they are loaded. As they are, if not given.
+        ``"fp16"`` writes the weights of the linear models, those of embeddings too, as 16-bit floats. ``"int8"`` writes
+        them in 8 bits with a scale for every label; they become 16-bit floats when they are loaded. If not given, the
+        weights stay as they are.
     overwrite
-        Replace what lies at the destination.
+        Replace a folder at the destination.
     """
     source, destination = Path(source), Path(destination)
     kind = known_kind(storage.read_description(source).get("kind"), source)
@@ -55,8 +56,8 @@ def export_model(
     linear = [] if ranker is None else ranker_folders(source)
     if not places and not linear:
         raise UsageError(
-            f"{source} holds a {kind} without an encoder, so there is nothing to export; use it as it is, or have its "
-            "weights written in fewer bits (--ranker int8)"
+            f"{source} is a {kind} without an encoder, so there is nothing to export; use it as it is, or write its "
+            "weights in fewer bits (--ranker int8)"
         )
     if any(is_exported(place) for place in places):
         raise UsageError(f"{source} was exported already; give the model that it was made of")
@@ -85,7 +86,7 @@ def export_model(
 
 
 def _told(encoder: bool, int8: bool, ranker: Bits | None) -> Iterator[str]:
-    """What is said of a copy on its card."""
+    """The sentence about the copy on its card."""
     if encoder:
         form = "an ONNX file with weights of 8 bits" if int8 else "an ONNX file"
         yield f"The encoder of this copy is {form}, made by `labelwise export`; onnxruntime reads it."
@@ -95,7 +96,7 @@ def _told(encoder: bool, int8: bool, ranker: Bits | None) -> Iterator[str]:
 
 
 def _export_encoder(source: Path, folder: Path, int8: bool) -> None:
-    """Write the ONNX file of an encoder, and what `Encoder.load` must know of it."""
+    """Write the ONNX file of an encoder, and the description that `Encoder.load` reads."""
     from labelwise.features.encoder import Encoder
     from labelwise.features.onnx_encoder import MODEL, TOKENIZER, OnnxEncoder
 
@@ -196,7 +197,7 @@ def _compare(encoder: Any, exported: Any) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporters' remarks, which are for their authors."""
+    """Context that silences the exporters' remarks, which address the authors of exporters."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

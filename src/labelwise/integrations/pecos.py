@@ -78,7 +78,7 @@ def load_xr_linear(
     about = _param(ranker, "HierarchicalMLModel")
     depth = about.get("depth", len(list(ranker.glob("*.model"))))
     if not isinstance(depth, int) or depth < 1:
-        raise StorageError(f"{ranker} holds no levels (0.model and so on); give what XLinearModel.save wrote")
+        raise StorageError(f"{ranker} has no levels (0.model and so on); give what XLinearModel.save wrote")
     levels: list[_Level] = []
     with Task(on_event, "reading the levels", total=depth) as task:
         for number in range(depth):
@@ -107,7 +107,7 @@ def _param(folder: Path, kind: str) -> dict[str, Any]:
         raise StorageError(f"{folder} has no readable param.json; give what XLinearModel.save wrote") from err
     if not isinstance(about, dict) or about.get("model") != kind:
         found = about.get("model") if isinstance(about, dict) else None
-        raise StorageError(f"{folder} holds {found}, no {kind}; give the folder of a PECOS XR-Linear model")
+        raise StorageError(f"{folder} holds {found}, not {kind}; give the folder of a PECOS XR-Linear model")
     if about.get("is_mmap"):
         raise StorageError(
             f"{folder} is compiled for memory mapping, which only PECOS can read; give the npz model it was made of"

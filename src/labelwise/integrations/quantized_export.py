@@ -18,7 +18,7 @@ def ranker_folders(model: Path) -> list[Path]:
 
 
 def pack_ranker(folder: Path, bits: Bits) -> None:
-    """Write the weights of a folder anew, in so many bits."""
+    """Write the weights of a folder again, with fewer bits."""
     kind = str(storage.read_description(folder)["kind"])
     saved = storage.load(folder, kind=kind)
     prefixes = [""] if kind == ranker.KIND else [f"{level}." for level in range(saved.config["n_levels"])]

@@ -1,1 +1,1 @@
-"""Every @njit function and nothing else. Each one has a plain numpy twin in tests/reference/."""
+"""Every @njit function and nothing else. Tests compare the public ones with plain numpy (tests/reference/)."""

@@ -122,7 +122,7 @@ def _add_full(value, values, scores_out):
 
 @njit(cache=True, nogil=True)
 def spread_rows(weights, share):
-    """Rows with weights for many of their children, written out in full: adding those up needs no look at who they are.
+    """Rows with weights for many of their children as full rows, which are added without looking up the children.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def index_features(row_indptr, row_feature, n_features):
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
 def _add_dense(features, weights, scores_out):
-    """The dense features' part; weights is (n_children, n_dense)."""
+    """Add the dense features' part of the scores; weights is (n_children, n_dense)."""
     for c in range(scores_out.size):
         w = weights[c]
         total = _ZERO
@@ -239,7 +239,7 @@ def _transform(kind, power, above, scores_out):
 
 @njit(cache=True, nogil=True)
 def descend(weights, documents, beam, beam_scores, transform, lookup, best_out, best_scores_out):
-    """One level down: `score_children`, and `keep_best` of them."""
+    """Search one level: `score_children`, then `keep_best`."""
     n_docs, width = beam.shape
     largest = lookup[5].shape[1]
     scores = np.empty((n_docs, width * largest), np.float32)
@@ -314,7 +314,7 @@ def _sort_places(beam, n_parents):
 
 @njit(cache=True, nogil=True)
 def _add_by_node(weights, documents, beam_out, starts, places, lookup, scores_out):
-    """The sparse features' part for nodes with many documents; they are taken out of the beams."""
+    """Add the sparse features' part for nodes with many documents, and take these nodes out of the beams."""
     child_indptr, _, row_indptr, row_feature, _, entry_indptr, entry_child, entry_value, _ = weights
     indptr, indices, data, _ = documents
     table, _, _, _, spots, full = lookup
@@ -360,7 +360,7 @@ def _add_by_node(weights, documents, beam_out, starts, places, lookup, scores_ou
 
 @njit(cache=True, nogil=True)
 def _add_by_document(weights, documents, beam, lookup, scores_out):
-    """The sparse features' part, document by document.
+    """Add the sparse features' part, document by document.
 
     Each feature is looked up once for all nodes of the beam. The rows that are found are put down node by node: it is
     then known well before which weights will be read, and they are asked for in time.

@@ -1,4 +1,4 @@
-"""Which documents can be set aside without leaving a label bare."""
+"""Documents are chosen for validation so that every label keeps a training document."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def draw_validation(indptr: Ints, indices: Ints, counts: Ints, order: Ints, want
     counts
         (n_labels,) documents of each label.
     order
-        (n_docs,) a permutation: who is asked first.
+        (n_docs,) a permutation: the order in which documents are tried.
     wanted
         How many documents to mark.
 

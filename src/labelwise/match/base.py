@@ -24,11 +24,11 @@ class Matcher(Protocol):
 
     @property
     def encoder_(self) -> TextEncoder:
-        """What reads the texts."""
+        """The encoder that reads the texts."""
 
     @property
     def device(self) -> Any:
-        """Where the encoder computes; None where the encoder itself decides."""
+        """The device of the encoder; None where the encoder itself decides."""
 
     @property
     def label_head(self) -> LabelHead | None:
@@ -65,7 +65,7 @@ class Matcher(Protocol):
         """(n_docs, n_clusters) this matcher's own clusters among those that `source` has found."""
 
     def write(self, folder: Path, parts: SharedParts) -> dict[str, Any]:
-        """Write the matcher into a model's folder; gives the entries that `load_matcher` needs in config.json."""
+        """Write the matcher into a model's folder; returns the entries that `load_matcher` needs in config.json."""
 
 
 def load_matcher(

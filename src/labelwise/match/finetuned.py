@@ -29,7 +29,7 @@ from labelwise.match.recall import mean_recall
 from labelwise.match.shared import side_by_side
 from labelwise.match.training.batches import in_order
 from labelwise.match.training.device_data import DeviceData
-from labelwise.match.training.distributed import joined, local_device
+from labelwise.match.training.distributed import launched_processes, local_device
 from labelwise.match.training.loop import Criteria, train
 from labelwise.match.training.optimizer import DTYPES, choose_precision
 from labelwise.storage.shared_parts import SharedParts
@@ -41,7 +41,7 @@ TOKENS_PER_BATCH = {"cuda": 1 << 17}
 # Compiling saves about a quarter of the time of a step, and takes as long as it saves in so many tokens × weights.
 WORK_TO_COMPILE = 2e15
 RECALL_AT = (1, 5, 10)
-"""Training is judged by the mean recall of the true clusters among so many."""
+"""Training is evaluated by the mean recall of the true clusters at these cut-offs."""
 
 
 class FineTunedMatcher:
@@ -55,7 +55,7 @@ class FineTunedMatcher:
     label_head: LabelHead | None
     """The one-vs-all head over the labels; None unless it was trained."""
     groups_: list[int]
-    """Clusters of each tree: they lie side by side where several trees share the encoder (see `joint.py`)."""
+    """Clusters of each tree: they lie side by side where several trees share an encoder (`labelwise.match.shared`)."""
     history_: History
     _fast: Network | None = None
 
@@ -69,7 +69,7 @@ class FineTunedMatcher:
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device of the encoder."""
         return local_device() or torch.device(self.config.device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
     # ------------------------------------------------------------------ fitting
@@ -101,7 +101,7 @@ class FineTunedMatcher:
         config, device = self.config.validated("matcher"), self.device
         if not encoder.trainable:
             raise UsageError(f"{encoder.config.name} is an exported encoder and cannot be trained; give the original")
-        processes = joined()
+        processes = launched_processes()
         on_event = on_event if processes.first else None
         encoder.to(device)
         if config.gradient_checkpointing:
@@ -295,14 +295,14 @@ class FineTunedMatcher:
                 network.head.weight.copy_(torch.from_numpy(np.array(head.weight)))
                 network.head.bias.copy_(torch.from_numpy(np.array(head.bias)))
         except RuntimeError as err:
-            raise StorageError(f"{path} is no complete matcher ({err}); copy or make it again") from err
+            raise StorageError(f"{path} is not a complete matcher ({err}); copy or make it again") from err
         self.term_, self.groups_, self.history_, self.label_head = head.term, head.groups, head.history, head.labels
         self.network_ = network.to(self.device).eval()
         return self
 
 
 def _labels_to_learn(config: MatcherConfig, M: Csr, Y: Csr | None) -> int:
-    """How many labels are learnt beside the clusters; none unless the configuration says so."""
+    """The number of labels that are learnt beside the clusters, 0 unless the configuration asks for it."""
     if not config.learn_labels:
         return 0
     if Y is None:

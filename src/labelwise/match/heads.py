@@ -18,7 +18,7 @@ from labelwise.types import Csr, Floats
 
 KIND = "matcher"
 MARGIN = 3.0
-"""The log-odds that count as much as the ranker's margin of one: 95 %."""
+"""The log-odds that correspond to the ranker's margin of one: 95 %."""
 
 
 @dataclass
@@ -28,7 +28,7 @@ class History:
     curve: list[dict[str, float]] = field(default_factory=list)
     """A point every few steps: step, loss, rate; and recall where it was measured."""
     restarts: list[str] = field(default_factory=list)
-    """Why training began anew from an earlier point."""
+    """The reasons for going back to an earlier step, one for each restart."""
     best_recall: float | None = None
     best_step: int = 0
     steps: int = 0
@@ -72,7 +72,7 @@ class Head:
     term: LinearMatcher | None
     """The linear term, None without one."""
     groups: list[int]
-    """Clusters of each tree: they lie side by side where several trees share the encoder (see `joint.py`)."""
+    """Clusters of each tree: they lie side by side where several trees share an encoder (`labelwise.match.shared`)."""
     history: History
     labels: LabelHead | None = None
     """The network's own scores of labels, where it has learnt them: what the ranker's weights were made of."""
@@ -115,7 +115,7 @@ class Head:
                 labels=labels,
             )
         except (KeyError, TypeError) as err:
-            raise StorageError(f"{path} is no complete matcher ({err}); copy or make it again") from err
+            raise StorageError(f"{path} is not a complete matcher ({err}); copy or make it again") from err
 
 
 def as_rows(clusters: npt.NDArray[np.int32], scores: npt.NDArray[np.float32], n_clusters: int) -> Csr:

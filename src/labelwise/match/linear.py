@@ -57,12 +57,12 @@ class LinearMatcher:
         return cls(level, X.shape[1], 0 if E is None else E.shape[1], config.bias)
 
     def sparse_part(self) -> LinearMatcher:
-        """What the sparse features alone say: without the dense ones and the bias."""
+        """The models of the sparse features alone, without the dense ones and the bias."""
         nothing = np.zeros((self.level.n_children, 1), np.float32)
         return LinearMatcher(replace(self.level, dense=nothing), self.n_features, 0, self.bias)
 
     def head(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """What the dense features and the bias say: (n_clusters, n_dense) weights and (n_clusters,) biases."""
+        """The weights of the dense features and the bias: (n_clusters, n_dense) weights and (n_clusters,) biases."""
         dense = self.level.dense.astype(np.float32, copy=False)
         return dense[:, : self.n_dense], dense[:, self.n_dense] * np.float32(self.bias)
 
@@ -102,7 +102,7 @@ def unseen_scores(
     threads: int | None = None,
     on_event: OnEvent | None = None,
 ) -> npt.NDArray[np.float16]:
-    """(n_docs, n_clusters) what the sparse features say of each document, by models that did not see it."""
+    """(n_docs, n_clusters) out-of-fold scores of the sparse features, by models not trained on the document."""
     fold = fold_of(X.shape[0], folds, seed)
     scores = np.empty((X.shape[0], M.shape[1]), np.float16)
     # Few clusters are few pieces of work: the parts go side by side, and share the threads.

@@ -1,4 +1,4 @@
-"""How many of the true clusters a matcher finds: look at it before any ranker."""
+"""The recall of a matcher: the share of the true clusters that it finds."""
 
 from __future__ import annotations
 

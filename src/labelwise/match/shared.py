@@ -59,7 +59,7 @@ class SharedMatcherView:
 
     @property
     def device(self) -> Any:
-        """Where the encoder computes."""
+        """The device of the encoder."""
         return self.joint.device
 
     @property

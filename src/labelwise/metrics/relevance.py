@@ -111,7 +111,7 @@ def mark_predictions(Y: Csr, Y_pred: Scored, k: int | None, *, threshold: float 
 def check_k(k: int) -> int:
     """A checked cut-off as an int."""
     if index(k) < 1:
-        raise UsageError(f"k is {k}; give a cut-off of 1 or more")
+        raise UsageError(f"the cut-off {k} is too small; give 1 or more")
     return index(k)
 
 
@@ -137,7 +137,7 @@ def _canonical(matrix: Csr, name: str, *, binary: bool) -> Csr:
     """The matrix as CSR, sorted and without duplicates; a copy unless it is so already."""
     if not sp.issparse(matrix) or matrix.ndim != 2:
         raise DataError(
-            f"{name} is a {type(matrix).__name__}, not a sparse matrix of documents and labels; "
+            f"{name} is of class {type(matrix).__name__}, not a sparse matrix of documents and labels; "
             f"wrap a dense one as scipy.sparse.csr_array({name})"
         )
     csr: Csr = matrix.tocsr()

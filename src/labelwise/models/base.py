@@ -58,7 +58,7 @@ class Model(ABC):
     report_: TrainingReport
     """Sizes, held-out figures, and what was chosen: see `labelwise.models.training_report`."""
     exemplars_: Exemplars | None = None
-    """Documents that later labels are told apart from; None unless asked for (see `labelwise.incremental`)."""
+    """Documents that serve as negatives of labels added later; None unless asked for (see `labelwise.incremental`)."""
     held_out_scores_: Csr | None = None
     """(n_held, n_labels) scores of the held-out documents' best labels, by a model that had not seen them; there after
     `fit` only."""
@@ -82,6 +82,11 @@ class Model(ABC):
             fields of the configuration (``ranker={"cost": 2.0}``). None leaves a setting as it is.
         """
         self.config = model_config(self.config_class, preset, settings)
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "labels_"):
+            return f"{type(self).__name__}(not fitted)"
+        return f"{type(self).__name__}({self.describe()}, {len(self.labels_):,} labels)"
 
     # ------------------------------------------------------------------ what it is made of
 
@@ -139,7 +144,7 @@ class Model(ABC):
 
         `labelwise.explanations` explains these. It explains the members of a `combination` one by one.
         """
-        raise UsageError(f"a {type(self).__name__} cannot be explained")
+        raise UsageError(f"models of class {type(self).__name__} cannot be explained")
 
     def document_vectors(self, reading: PredictionCache) -> Csr | Floats:
         """(n_docs, n_features) the vectors that similar documents are found by: tf-idf, or embeddings of length one."""
@@ -147,7 +152,7 @@ class Model(ABC):
 
     def growth(self) -> GrowthAdapter:
         """What `labelwise.incremental` needs to add and remove labels; members grow one by one (`map_members`)."""
-        raise UsageError(f"a {type(self).__name__} cannot grow; train a new model with all labels")
+        raise UsageError(f"models of class {type(self).__name__} cannot grow; train a new model with all labels")
 
     def describe(self) -> str:
         """What tells the model from others, in a few words."""
@@ -251,8 +256,8 @@ class Model(ABC):
         model = hub.from_pretrained(folder_or_repo, **options)
         if not isinstance(model, cls):
             raise StorageError(
-                f"{folder_or_repo} holds a saved {model.kind}, no {cls.__name__}; use labelwise.from_pretrained, which "
-                "reads any model"
+                f"{folder_or_repo} holds a saved {model.kind}, not a model of class {cls.__name__}; use "
+                "labelwise.from_pretrained, which reads any model"
             )
         return model
 
@@ -273,11 +278,11 @@ class Model(ABC):
 
     @abstractmethod
     def title(self) -> str:
-        """What it is, in a few words, for the card."""
+        """The kind of model in a few words, for the card."""
 
     @abstractmethod
     def facts(self) -> Iterator[tuple[str, str]]:
-        """What it is made of, for the card and for whoever trained it."""
+        """Names and values that describe the model, for the card and the summary of a training."""
 
     def calibrate(self, validation: Dataset, *, on_event: OnEvent | None = None) -> Self:
         """Learn what scores mean from documents that the model was not trained on."""

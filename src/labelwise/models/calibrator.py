@@ -69,7 +69,7 @@ class Calibrator:
     n_pairs: int
     """Predictions that it was fitted on."""
     n_hits: int
-    """How many of these were right."""
+    """Number of these predictions that were right."""
 
     @classmethod
     def fit(cls, Y_pred: Scored, Y: Csr) -> Self:
@@ -130,7 +130,7 @@ class Calibrator:
         """
         if not sp.issparse(Y_pred):
             raise DataError(
-                f"Y_pred is a {type(Y_pred).__name__}, not a sparse matrix of scores; "
+                f"Y_pred is of class {type(Y_pred).__name__}, not a sparse matrix of scores; "
                 "give the matrix of a Predictions object, or call transform on plain scores"
             )
         scored = sp.csr_array(Y_pred)
@@ -160,7 +160,7 @@ class Calibrator:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], *, path: Path | str = "this calibration") -> Self:
-        """What `to_dict` gave, checked; `path` names the source in an error."""
+        """A curve from the values that `to_dict` returns, checked; `path` names the source in an error."""
         if not isinstance(values, Mapping) or values.get("kind") != "calibration":
             raise StorageError(f"{path} is not a calibration; give one that labelwise saved")
         version = values.get("version")
@@ -177,7 +177,7 @@ class Calibrator:
             raise StorageError(f"{path} is damaged ({err}); copy it or fit it again") from err
         if not _is_curve(scores, probabilities):
             raise StorageError(
-                f"{path} is damaged (its scores and probabilities are no ascending curve); copy it or fit it again"
+                f"{path} is damaged (its scores and probabilities are not an ascending curve); copy it or fit it again"
             )
         return cls(scores=scores, probabilities=probabilities, n_docs=n_docs, n_pairs=n_pairs, n_hits=n_hits)
 
@@ -219,8 +219,8 @@ class Steps:
     counts: Ints
     """Predictions, the imagined ones included."""
 
-    def joined(self, starts: Ints) -> Steps:
-        """Neighbours made one; `starts` are the first steps of the new ones."""
+    def union(self, starts: Ints) -> Steps:
+        """Fewer steps, each the union of neighbouring steps; `starts` are the first step of each union."""
         counts = np.add.reduceat(self.counts, starts)
         low, high = self.low[starts], self.high[np.append(starts[1:], self.low.size) - 1]
         centre = np.add.reduceat(self.centre * self.counts, starts) / counts
@@ -252,14 +252,14 @@ def _pool(scores: Floats, hits: Ints) -> Steps:
     counts[-1] += 1
     starts = np.empty(distinct.size, dtype=np.int64)
     n_steps = pool_violators(right, counts, starts)
-    return Steps(distinct, distinct, distinct, right, counts).joined(starts[:n_steps])
+    return Steps(distinct, distinct, distinct, right, counts).union(starts[:n_steps])
 
 
 def _reduce(steps: Steps) -> Steps:
     """Join neighbours until at most MAX_STEPS remain, evenly spread over predictions, hits and probability."""
     place = (_middle(steps.counts) + _middle(steps.hits) + steps.hits / steps.counts) / 3
     bins = np.floor(place * MAX_STEPS)
-    return steps.joined(np.flatnonzero(np.append(True, np.diff(bins) > 0)))
+    return steps.union(np.flatnonzero(np.append(True, np.diff(bins) > 0)))
 
 
 def _middle(sizes: Ints) -> Floats:

@@ -92,7 +92,7 @@ def _quality(validation: HoldoutResult | None, tuning: Tuning | None) -> Iterato
     if tuning is not None:
         yield (
             f"Settings were chosen by {tuning.metric} on the same documents, the best of {tuning.trials} trials: "
-            "the figures flatter the model a little."
+            "so the figures are slightly too high."
         )
 
 

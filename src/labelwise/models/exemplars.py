@@ -1,4 +1,4 @@
-"""Documents that a model keeps: what labels that come later are told apart from."""
+"""Documents that a model keeps: negatives for labels that are added later."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KIND = "memory"
 class Exemplars:
     """Some documents as a model sees them, a few for each cluster; their texts are not kept.
 
-    Features are 16-bit floats, here as on disk, and mapped from there: a model that is only used pays nothing for them.
+    Features are 16-bit floats, mapped from the file: a model that only predicts does not read them.
     """
 
     values: npt.NDArray[np.float16]
@@ -42,7 +42,7 @@ class Exemplars:
         return cls(X.data.astype(np.float16), X.indices, X.indptr, int(X.shape[1]), dense, Y, near)
 
     def features(self) -> Csr:
-        """(n_docs, n_features) X, made anew each time."""
+        """(n_docs, n_features) X, computed at each call."""
         parts: tuple[Any, ...] = (self.values.astype(np.float32), self.indices, self.indptr)
         return Csr(parts, shape=(len(self), self.n_features))
 
@@ -58,7 +58,7 @@ class Exemplars:
         """The same documents with other labels."""
         return replace(self, Y=Y)
 
-    def and_also(self, other: Exemplars) -> Exemplars:
+    def followed_by(self, other: Exemplars) -> Exemplars:
         """These documents and others, over the same labels and clusters."""
         E = None if self.E is None or other.E is None else np.concatenate((self.E, other.E))
         near = tuple(below(mine, its) for mine, its in zip(self.near, other.near, strict=True))

@@ -22,7 +22,7 @@ KIND = "fitted tree"
 
 @dataclass(frozen=True, eq=False)
 class FittedTree:
-    """A tree of linear models, and what it was worth on held-out documents."""
+    """A tree of linear models, with its scores of the held-out documents."""
 
     tree: TrainedTree
     """Trained on all training documents."""

@@ -1,4 +1,4 @@
-"""The models: they compose the stages and hold no algorithm."""
+"""LinearTree: a model of linear stages only. It composes them and holds no algorithm."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from labelwise.types import Csr, OnEvent
 
 
 class LinearTree(Model):
-    """Labels for texts, or for rows of features, by a tree of linear models: Parabel, XR-Linear and their kin.
+    """Labels for texts, or for rows of features, by a tree of linear models: Parabel, XR-Linear and others.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class LinearTree(Model):
         ).for_calibration_only(config.holdout)
         with open_run(run_dir, on_event) as run:
             cache = StageCache(data, run, on_event)
-            cache.say(data.remark(config.holdout))
+            cache.say(*data.remark(config.holdout))
             self.fit_stages(Pipeline(config, cache))
         return self
 

@@ -15,6 +15,7 @@ Each method finds its result in the cache or computes it; `labelwise.models.stag
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -236,9 +237,9 @@ class Pipeline:
 
     @property
     def _has_helpers(self) -> bool:
-        from labelwise.match.training.distributed import joined
+        from labelwise.match.training.distributed import launched_processes
 
-        return joined().count > 1
+        return launched_processes().count > 1
 
     def matcher(self) -> Matcher:
         """g(x, k), trained on the clusters of documents that are not held out; of a shared one this model's tree."""
@@ -471,7 +472,7 @@ class Pipeline:
             return None
         evaluation = evaluate_scores(keep_best(scores, CALIBRATED_ON), self.data.holdout.Y)
         if evaluation.reason is not None and self.config.holdout.calibrate:
-            self.cache.say(f"predictions are scores, not probabilities: {evaluation.reason}")
+            self.cache.say(f"predictions are scores, not probabilities: {evaluation.reason}", logging.WARNING)
         return evaluation
 
 

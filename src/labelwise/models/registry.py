@@ -59,7 +59,7 @@ def new_model(config: ModelConfig) -> Any:
 def known_kind(kind: object, path: Path) -> str:
     """The kind that a folder names, which must be one of `KINDS`."""
     if not isinstance(kind, str) or kind not in KINDS:
-        raise StorageError(f"{path} holds a {kind}, no model; give a folder that was written by labelwise train")
+        raise StorageError(f"{path} is a saved {kind}, not a model; give a folder that was written by labelwise train")
     return kind
 
 

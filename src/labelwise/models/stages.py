@@ -17,6 +17,7 @@ The validation documents have stages of their own: VALIDATION_FEATURES, VALIDATI
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -27,6 +28,7 @@ from labelwise.storage.run_directory import RunDirectory
 from labelwise.types import OnEvent
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -296,19 +298,25 @@ class StageCache:
         self._results[stage.name, fingerprint(inputs)] = result
 
     def forget(self, *stages: Stage, but: Mapping[str, Any] | None = None) -> None:
-        """Let go of results in memory, except for the one with these inputs."""
+        """Remove the results of stages from memory, except for the one with these inputs."""
         names, stays = {stage.name for stage in stages}, None if but is None else fingerprint(but)
         self._results = {key: value for key, value in self._results.items() if key[0] not in names or key[1] == stays}
 
     def drop(self, stage: Stage, inputs: Mapping[str, Any]) -> None:
-        """Let go of one result in memory."""
+        """Remove one result from memory."""
         self._results.pop((stage.name, fingerprint(inputs)), None)
 
     def scratch(self, stage: Stage, inputs: Mapping[str, Any]) -> Path | None:
-        """A folder for what a stage writes while it is at work, such as checkpoints; None without a run directory."""
+        """A folder for files of a stage that is not finished, such as checkpoints; None without a run directory."""
         return None if self.run is None else self.run.scratch(stage.name, inputs)
 
-    def say(self, sentence: str) -> None:
-        """A remark to whoever listens; nothing where the sentence is empty."""
-        if sentence and self.on_event is not None:
+    def say(self, sentence: str, level: int = logging.INFO) -> None:
+        """Report a remark of `fit`: an event for `on_event`, and a log line. An empty sentence is not reported.
+
+        The log record has the attribute `is_remark`, so that a program that prints both does not print it twice.
+        """
+        if not sentence:
+            return
+        logger.log(level, sentence, extra={"is_remark": True})
+        if self.on_event is not None:
             self.on_event("remark", {"text": sentence})

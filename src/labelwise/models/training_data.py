@@ -6,6 +6,8 @@ the documents of a validation split or, without one, a share of the training doc
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -23,6 +25,8 @@ from labelwise.models.calibrator import MIN_DOCUMENTS
 from labelwise.models.training_report import HoldoutResult
 from labelwise.types import Csr, Ints
 
+LARGEST_ADVISED_SHARE = 0.5
+"""A sentence advises the user to hold out at most this share."""
 LARGEST_RAISED_SHARE = 0.1
 """Of a small data set more than `HoldoutConfig.share` is held out, up to this share, where a calibration needs it."""
 
@@ -118,7 +122,10 @@ class TrainingData:
             )
         data = cls(documents, Y, labels, list(label_texts or labels))
         if validation is not None:
-            return data._with_validation(validation, learn=policy.learn_validation)
+            data = data._with_validation(validation, learn=policy.learn_validation)
+            if label_names is None:
+                _check_names(validation.labels, labels)
+            return data
         if policy.learn_validation:
             raise UsageError(
                 "learn_validation is True, but there are no validation documents; give some, or leave it out: the "
@@ -177,31 +184,43 @@ class TrainingData:
             return None
         return np.setdiff1d(np.arange(len(self.documents)), self.holdout.rows)
 
-    def remark(self, policy: HoldoutConfig) -> str:
-        """One sentence for the user: which documents are held out, and what for, and which settings changed nothing.
+    def remark(self, policy: HoldoutConfig) -> tuple[str, int]:
+        """A sentence for the user, and its level in `logging`: which documents are held out, and what for.
 
-        It is empty where no documents are wanted.
+        It also names settings that changed nothing, and is empty where no documents are wanted. It is a warning where
+        documents are wanted for a calibration, and there are none or too few.
         """
         holdout, n_docs, asked = self.holdout, len(self.documents), policy.share not in (0, HoldoutConfig().share)
         if holdout is None:
             if not policy.calibrate:
                 unused = "no documents are held out: without a calibration nothing needs them"
-                return f"hold_out is {policy.share:g}, but {unused}" if asked else ""
+                return (f"hold_out is {policy.share:g}, but {unused}" if asked else ""), logging.INFO
             if not policy.share:
-                return "hold_out is 0, so nothing is calibrated: predictions are scores, not probabilities"
+                nothing = "hold_out is 0, so nothing is calibrated: predictions are scores, not probabilities"
+                return nothing, logging.WARNING
             return (
-                f"of {n_docs:,} documents too few can be held out for a calibration, which needs {MIN_DOCUMENTS}: "
-                "predictions are scores, not probabilities"
-            )
+                f"predictions are scores, not probabilities: a calibration needs {MIN_DOCUMENTS} held-out documents, "
+                f"and too few of the {n_docs:,} documents can be held out; {self._way_to_calibrate(policy.share)}"
+            ), logging.WARNING
         purpose = "choose and calibrate" if policy.calibrate else "choose"
         if holdout.kind != "share":
             learnt = "; the linear models then learn from them too" if holdout.kind == "learnt split" else ""
             unused = f"; hold_out is {policy.share:g}, but no training documents are held out beside them"
-            return f"{len(holdout):,} validation documents {purpose}{learnt}{unused if asked else ''}"
+            return f"{len(holdout):,} validation documents {purpose}{learnt}{unused if asked else ''}", logging.INFO
         return (
             f"{len(holdout):,} of {n_docs:,} documents are held out to {purpose}; "
             "the linear models then learn from them too"
-        )
+        ), logging.INFO
+
+    def _way_to_calibrate(self, share: float) -> str:
+        """What to do so that a calibration has enough documents, where `share` of them is not enough."""
+        n_docs, counts = len(self.documents), np.bincount(self.Y.indices, minlength=self.Y.shape[1])
+        only_ones = np.repeat(np.arange(n_docs), np.diff(self.Y.indptr))[counts[self.Y.indices] == 1]
+        n_free = n_docs - np.unique(only_ones).size  # the others are the only documents with some label
+        needed = math.ceil(100 * MIN_DOCUMENTS / n_docs) / 100
+        if not share < needed <= LARGEST_ADVISED_SHARE or n_free < MIN_DOCUMENTS:
+            return "give more documents, or a validation set"
+        return f"hold more out (hold_out={needed:g} in Python, --hold-out {needed:g}), or give a validation set"
 
     def result(self, **figures: Any) -> HoldoutResult:
         """Figures of the held-out documents, with where the documents come from, for the training report."""
@@ -225,6 +244,15 @@ class TrainingData:
             case "validation documents":
                 return None if documents is None else documents.texts if documents.X is None else documents.X
         raise KeyError(name)
+
+
+def _check_names(validation: Sequence[str], labels: Sequence[str]) -> None:
+    """Refuse validation data without any label of the training data, whose columns probably had no names."""
+    if validation and not set(validation) & set(labels):
+        raise DataError(
+            f"validation has other label names ({validation[0]!r}, …) than the training data ({labels[0]!r}, …); pass "
+            "label_names=train.labels"
+        )
 
 
 def check_texts(texts: Any) -> list[str]:

@@ -61,7 +61,7 @@ class Tuning:
 
     trials: int
     metric: str
-    """What the best trial was the best by."""
+    """The metric by which the best trial was chosen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +146,7 @@ class TrainingReport:
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any], path: Path | str) -> Self:
-        """What `to_dict` gave, and what earlier versions wrote; `path` is named in errors."""
+        """A report from what `to_dict` returns, or what earlier versions wrote; `path` is named in errors."""
         try:
             report = cls(others={name: value for name, value in entries.items() if name not in _ENTRIES})
             for name, value in entries.items():

@@ -111,7 +111,7 @@ class XTransformer(Model):
             cache = StageCache(data, run, on_event)
             pipeline = Pipeline(config, cache)
             pipeline.device()  # a missing GPU is reported before the work
-            cache.say(data.remark(config.holdout))
+            cache.say(*data.remark(config.holdout))
             self.role_ = pipeline.role
             pipeline.documents()  # as tf-idf, tokens and pretrained embeddings
             pipeline.clusters()  # of the label tree over the label embedding

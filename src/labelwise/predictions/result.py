@@ -54,6 +54,9 @@ class Predictions:
         if self.ids is not None and len(self.ids) != n_docs:
             raise DataError(f"there are {len(self.ids)} ids but {n_docs} rows of predictions; they must match")
 
+    def __repr__(self) -> str:
+        return f"Predictions({len(self):,} documents, {len(self.labels):,} labels)"
+
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
 

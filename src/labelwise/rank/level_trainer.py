@@ -234,7 +234,7 @@ class LevelTrainer:
             threshold = config.threshold
             if self.start is not None:
                 block = self.start.block(piece.parent).columns(slice(piece.first, piece.last))
-                W, features = block.written_out(features, width)
+                W, features = block.full_weights(features, width)
                 if block.entry_value.dtype == np.float16:  # weights that just reach the threshold may lie below it
                     threshold = min(threshold, float(np.float16(threshold)))
             # The seed is the piece's own, never the thread's.

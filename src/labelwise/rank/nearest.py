@@ -108,7 +108,9 @@ class NeighbourSearch:
     ) -> None:
         """Take the labels' models in blocks of any kind, in which they were trained together."""
         self.nearest, self.n_neighbours = nearest, n_neighbours
-        self.beam = BeamSearch([one_block_each(labels)], n_features=nearest.n_features, score_transform=score_transform)
+        self.beam = BeamSearch(
+            [single_label_blocks(labels)], n_features=nearest.n_features, score_transform=score_transform
+        )
 
     def top(
         self,
@@ -129,8 +131,8 @@ class NeighbourSearch:
         return parts[0] if len(parts) == 1 else Csr(sp.vstack(parts, format="csr"))
 
 
-def one_block_each(level: LevelWeights) -> LevelWeights:
-    """The same models, each below a parent of its own that has the label's number."""
+def single_label_blocks(level: LevelWeights) -> LevelWeights:
+    """The models of a level in blocks of one label: each label has a parent of its own, with the label's number."""
     ends = level.row_end + np.repeat(level.entry_indptr[:-1], np.diff(level.row_indptr))
     feature = np.repeat(level.row_feature, np.diff(ends, prepend=0))
     label = level.child_ids[level.entry_child + np.repeat(level.child_indptr[:-1], np.diff(level.entry_indptr))]

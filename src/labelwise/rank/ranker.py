@@ -60,7 +60,7 @@ class Inputs:
 
     @classmethod
     def of(cls, kinds: RankerFeatures, X: Csr, E: Floats, found: Csr) -> Inputs:
-        """Those features of documents that the ranker is to see, embeddings of any length."""
+        """The features of documents that the ranker reads; embeddings may have any length."""
         return cls(None if kinds == "neural" else X, None if kinds == "tfidf" else unit_rows(E), found)
 
     def take(self, rows: Any) -> Inputs:
@@ -179,11 +179,11 @@ class Ranker:
         )
 
     def with_transform(self, score_transform: ScoreTransform, matcher_weight: float) -> Ranker:
-        """The same models, their scores combined otherwise with the clusters'."""
+        """This ranker with another way to combine the scores of labels and clusters."""
         return self._changed(score_transform=score_transform, matcher_weight=matcher_weight)
 
     def with_labels(self, weight: Floats, bias: Floats, share: float) -> Ranker:
-        """Models on tf-idf alone, joined to others on the embeddings: the weighted mean of both scores.
+        """A ranker that scores by the weighted mean of this one, on tf-idf alone, and a linear model of embeddings.
 
         Parameters
         ----------
@@ -234,7 +234,7 @@ class Ranker:
             settings = {_RENAMED.get(name, name): value for name, value in saved.config.items()}
             return cls(unpack(saved.arrays, ""), **settings)
         except (KeyError, TypeError) as err:
-            raise StorageError(f"{path} holds no ranker ({err}); copy or make it again") from err
+            raise StorageError(f"{path} is not a complete ranker ({err}); copy or make it again") from err
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,7 +78,7 @@ class LevelWeights:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> Self:
-        """What `to_arrays` gave."""
+        """A level from the arrays that `to_arrays` returns."""
         return cls(**{field.name: arrays[f"{prefix}{field.name}"] for field in fields(cls)})
 
     @classmethod
@@ -185,10 +185,10 @@ class PrunedBlock:
             dense=self.dense[stay],
         )
 
-    def written_out(
+    def full_weights(
         self, features: npt.NDArray[np.uint32], width: int
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint32]]:
-        """The weights as `prune` takes them, rows for `features` first, then for all others that have weights.
+        """The weights as a dense matrix: rows for `features` first, then rows for all other features with weights.
 
         Parameters
         ----------

@@ -1,1 +1,1 @@
-"""ModelPool over HTTP: `labelwise serve MODEL`. Needs the extra `serve`; linear models need nothing of torch."""
+"""Models over HTTP: `labelwise serve MODEL`. Needs the extra `serve`; linear models need nothing of torch."""

@@ -45,7 +45,7 @@ class Keyring:
                 raise DataError("this is not a line of a key file; make the file again", path=file, line=number)
             keys.append(Key(bytes.fromhex(found[1]), found[2], found[3]))
         if not keys:
-            raise DataError("the file holds no key; make one with --make-key FILE", path=file)
+            raise DataError("the file has no key; make one with --make-key FILE", path=file)
         return cls(keys)
 
     def find(self, key: bytes) -> Key | None:

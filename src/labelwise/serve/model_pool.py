@@ -71,7 +71,7 @@ def load_version(folder: Path, *, threads: int = 1) -> ModelVersion:
 def _signature(folder: Path) -> str:
     """A hash of all JSON files of a model folder. They hold the checksums of the weights, so versions differ in it."""
     if not (folder / "config.json").is_file():
-        raise StorageError(f"{folder} holds no model; give a folder that was written by labelwise train")
+        raise StorageError(f"{folder} is not a model; give a folder that was written by labelwise train")
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*.json")):
         digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")

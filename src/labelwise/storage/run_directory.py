@@ -165,7 +165,7 @@ class RunDirectory:
         return value
 
     def scratch(self, name: str, inputs: Mapping[str, Any]) -> Path:
-        """A folder for what a stage with these inputs leaves while it is at work, such as checkpoints."""
+        """A folder for files of a stage that is not finished, such as checkpoints."""
         self._open()
         return self.path / "scratch" / f"{name}-{fingerprint(dict(inputs))[:16]}"
 
@@ -189,7 +189,7 @@ class RunDirectory:
             return None
 
     def _lock(self, name: str) -> AbstractContextManager[Any]:
-        """An exclusive lock that ends with the process, however it ends."""
+        """An exclusive lock, which the system releases when the process ends."""
         lock = FileLock(self.path / "locks" / f"{name}.lock")
         try:
             return lock.acquire(timeout=0)
@@ -279,7 +279,7 @@ class RunDirectory:
 
     def _must_exist(self) -> None:
         if not (self.path / "runs").is_dir():
-            raise UsageError(f"{self.path} is not a run directory; give the folder that was passed as run_dir")
+            raise UsageError(f"{self.path} is not a run directory; give the folder that was run_dir or --run-dir")
 
 
 def _command() -> list[str] | None:

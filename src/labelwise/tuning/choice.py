@@ -72,7 +72,7 @@ def choose(
     >>> model = XTransformer(choice.config) if choice.preset != "default" else LinearTree(choice.config)
     """
     sizes = train if isinstance(train, Sizes) else Sizes.of(train)
-    machine = machine or Machine.here(device, threads=threads)
+    machine = machine or Machine.current(device, threads=threads)
     size, reason = _encoder_size(sizes, machine, encoder)
     if size is None:
         return _linear(sizes, machine, reason, threads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 from labelwise.config import LinearTreeConfig, XTransformerConfig
 from labelwise.config.flat import check_settings
 from labelwise.config.presets import AUTO, changed, preset_config
-from labelwise.data import Dataset
+from labelwise.data import Dataset, ReadOptions
 from labelwise.data.frames import plain_documents
 from labelwise.data.load import load_training_splits
 from labelwise.data.targets import targets
@@ -30,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 _CHOOSES = ("encoder", "max_length", "device", "threads")
 """Settings that `choose` takes into account."""
+_READING = tuple(field.name for field in fields(ReadOptions))
+"""Keywords of `train` that say how files and tables are read."""
 
 
 def train(
@@ -63,7 +66,8 @@ def train(
     run_dir
         Keep the results of the stages there, and reuse those of earlier runs.
     **settings
-        Changes on top of the preset by flat names, such as ``max_length=32``: see `labelwise.config.flat`.
+        Changes on top of the preset by flat names, such as ``max_length=32``: see `labelwise.config.flat`. And how a
+        file or a table is read, as in `ReadOptions`: ``text_column="title"``.
 
     Returns
     -------
@@ -80,12 +84,12 @@ def train(
     """
     if out is not None:
         check_destination(out)
-    config = None
+    config, reading = None, {name: settings.pop(name) for name in _READING if name in settings}
     if isinstance(preset, str) and preset == AUTO:
         check_settings((LinearTreeConfig, XTransformerConfig), settings, "train")
     else:
         config = preset_config(preset, settings)
-    documents, own_validation = _read(data, labels, on_event)
+    documents, own_validation = _read(data, labels, reading, on_event)
     name = preset if isinstance(preset, str | Path) else type(config).__name__
     if config is None:
         config, name = _chosen(documents, settings)
@@ -104,12 +108,20 @@ def train(
     return model  # type: ignore[no-any-return]  # as above
 
 
-def _read(data: Any, labels: Any, on_event: OnEvent | None) -> tuple[Dataset, Dataset | None]:
+def _read(
+    data: Any, labels: Any, reading: Mapping[str, Any], on_event: OnEvent | None
+) -> tuple[Dataset, Dataset | None]:
     """The training documents, and the validation documents where a folder has some."""
     if isinstance(data, str | Path) and labels is None:
-        return load_training_splits(data, on_event=on_event)
+        return load_training_splits(data, on_event=on_event, **reading)
+    if labels is None and not isinstance(data, Dataset):
+        return _from_frame(data, reading, on_event), None
+    if reading:
+        raise UsageError(
+            f"{next(iter(reading))} says how a file or a table is read, but these data are read already; leave it out"
+        )
     if labels is None:
-        return data if isinstance(data, Dataset) else Dataset.from_frame(data, on_event=on_event), None
+        return data, None
     if isinstance(data, str | Path | Dataset):
         raise UsageError("labels are given twice: a Dataset or a file has its own; leave labels out, or give texts")
     documents, (Y, names) = plain_documents(data), targets(labels, None)
@@ -117,6 +129,16 @@ def _read(data: Any, labels: Any, on_event: OnEvent | None) -> tuple[Dataset, Da
     return Dataset(
         Y=Y, labels=names, texts=None if features else list(documents), features=documents if features else None
     ), None
+
+
+def _from_frame(frame: Any, reading: Mapping[str, Any], on_event: OnEvent | None) -> Dataset:
+    """The documents of a table, with the options of `ReadOptions`."""
+    rest = {name: value for name, value in reading.items() if not name.endswith("_column")}
+    columns = ReadOptions.of(reading)
+    ids = reading.get("id_column")
+    return Dataset.from_frame(
+        frame, text=columns.text_columns, labels=columns.labels_column, ids=ids, on_event=on_event, **rest
+    )
 
 
 def _chosen(documents: Dataset, settings: Mapping[str, Any]) -> tuple[ModelConfig, str]:

@@ -81,7 +81,7 @@ class Machine:
     """Whether torch and transformers are installed."""
 
     @classmethod
-    def here(cls, device: str | None = None, *, threads: int | None = None) -> Self:
+    def current(cls, device: str | None = None, *, threads: int | None = None) -> Self:
         """This machine. With the device "cpu" its GPU is ignored."""
         neural = all(find_spec(name) is not None for name in ("torch", "transformers"))
         gpu, gpu_memory = None, 0

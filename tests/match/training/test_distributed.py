@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from labelwise.match.training.distributed import Processes, joined, local_device
+from labelwise.match.training.distributed import Processes, launched_processes, local_device
 from tests.match.planted import weights_of
 from tests.match.training.together import fit
 
@@ -28,7 +28,7 @@ def free_port():
 
 def test_one_process_is_alone(monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    assert joined() == Processes(0, 1)
+    assert launched_processes() == Processes(0, 1)
     assert local_device() is None
     assert Processes().first
     values = torch.ones(3)

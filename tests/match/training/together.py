@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from labelwise.match.finetuned import FineTunedMatcher
-from labelwise.match.training.distributed import joined
+from labelwise.match.training.distributed import launched_processes
 from tests.match.planted import documents_of, encoder_of, planted, settings, weights_of
 
 CHANGES = {"epochs": 3.0, "batch_size": 12, "init": "linear", "linear_term": True, "patience": 99}
@@ -30,7 +30,7 @@ def fit(encoder_folder, on_event=None):
 
 def main(encoder_folder, out):
     torch.set_num_threads(1)
-    processes = joined()
+    processes = launched_processes()
 
     def on_event(name, values):
         sys.stdout.write(f"rank {processes.rank}: {name}\n")

@@ -7,6 +7,7 @@ default.
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -59,8 +60,12 @@ def load_preset(name: Path | str, **overrides: Any) -> Config:
     elif name == AUTO:
         raise UsageError('the preset auto looks at the data first; use labelwise.train(data, preset="auto")')
     else:
-        known = ", ".join(preset_names())
-        raise UsageError(f"there is no preset {str(name)!r}; there are: {known}. A file of your own ends in .toml")
+        known = [*preset_names(), AUTO]
+        close = difflib.get_close_matches(str(name), known, 1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise UsageError(
+            f"there is no preset {str(name)!r}; {hint}there are: {', '.join(known)}. A file of your own ends in .toml"
+        )
     values = {} if name == DEFAULT else _read(path)
     model = values.pop("model", "linear-tree")
     if model not in _MODELS:
@@ -88,7 +93,7 @@ def preset_config(preset: Any, settings: Mapping[str, Any]) -> Any:
     if isinstance(config, list | tuple):
         return model_config(EnsembleConfig, config, settings).for_training()
     if type(config) not in MODEL_CONFIGS:
-        raise UsageError(f"{preset!r} is no preset; give its name, a .toml file, or a configuration")
+        raise UsageError(f"{preset!r} is not a preset; give its name, a .toml file, or a configuration")
     return model_config(type(config), config, settings).validated()
 
 
@@ -115,7 +120,8 @@ def model_config(kind: type[T], preset: Any, settings: Mapping[str, Any]) -> T:
     if type(config) is not kind:
         if not isinstance(config, SINGLE_CONFIGS):
             raise UsageError(
-                f"{model}: {config!r} is no preset; give its name, a .toml file, or its configuration ({kind.__name__})"
+                f"{model}: {config!r} is not a preset; give its name, a .toml file, or its configuration "
+                f"({kind.__name__})"
             )
         other, given = _model_name(type(config)), repr(preset) if isinstance(preset, str) else "them"
         raise UsageError(
@@ -129,6 +135,12 @@ def _members(given: Any) -> tuple[Any, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence):
         found = repr(given) if isinstance(given, str) else f"of class {type(given).__name__}"
         raise UsageError(f"Ensemble: members is {found}; it must be a list, each item a preset or a configuration")
+    for number, one in enumerate(given):
+        if hasattr(one, "config_class"):
+            raise UsageError(
+                f"Ensemble: members[{number}] is a model ({type(one).__name__}); give a preset's name, a .toml file or "
+                "a configuration, as an ensemble trains its members itself; Ensemble.of(models) combines trained models"
+            )
     return tuple(load_preset(one) if isinstance(one, str | Path) else one for one in given)
 
 

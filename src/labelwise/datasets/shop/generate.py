@@ -151,11 +151,11 @@ def generate_shop(
 
 def _check(n_products: int, n_queries: int, seed: int, test_fraction: float) -> None:
     if n_products < FEWEST_PRODUCTS:
-        raise UsageError(f"n_products is {n_products}; ask for at least {FEWEST_PRODUCTS} products")
+        raise UsageError(f"{n_products} products are too few; ask for at least {FEWEST_PRODUCTS}")
     if n_queries < FEWEST_QUERIES:
-        raise UsageError(f"n_queries is {n_queries}; ask for at least {FEWEST_QUERIES} queries")
+        raise UsageError(f"{n_queries} queries are too few; ask for at least {FEWEST_QUERIES}")
     if n_queries > MOST_QUERIES:
-        raise UsageError(f"n_queries is {n_queries}, but the shop's grammar makes at most {MOST_QUERIES:,} queries")
+        raise UsageError(f"{n_queries:,} queries are too many; the shop's grammar makes at most {MOST_QUERIES:,}")
     if n_queries > n_products:
         raise UsageError(
             f"{n_queries} queries for {n_products} products would leave most queries without a product; "

@@ -52,7 +52,7 @@ class Processes:
         return float(mean)
 
 
-def joined() -> Processes:
+def launched_processes() -> Processes:
     """The processes that a launcher started; this process alone if there was no launcher."""
     state = _state()
     return Processes() if state is None else Processes(state.process_index, state.num_processes)
@@ -67,7 +67,7 @@ def local_device() -> torch.device | None:
 
 def role() -> Role:
     """What this process does in a fit."""
-    return "main" if joined().first else "helper"
+    return "main" if launched_processes().first else "helper"
 
 
 def choose_device(wanted: str | None) -> str | None:
@@ -89,7 +89,7 @@ def lead(find: Callable[[Callable[[], T]], T], compute: Callable[[], T]) -> T:
         Gives the result: one that is there already, or what the function that it is given computes. The helpers wait in
         `follow` to learn which.
     """
-    processes = joined()
+    processes = launched_processes()
     if processes.count == 1:
         return find(compute)
     device, called = local_device() or torch.device("cpu"), False
@@ -108,7 +108,7 @@ def lead(find: Callable[[Callable[[], T]], T], compute: Callable[[], T]) -> T:
 
 def follow(compute: Callable[[], Any]) -> None:
     """Compute a result together with the main process, which keeps it; nothing where it is there already."""
-    if joined().agree(0.0, local_device() or torch.device("cpu")) > 0:
+    if launched_processes().agree(0.0, local_device() or torch.device("cpu")) > 0:
         compute()
 
 

@@ -1,4 +1,4 @@
-"""Ensembles: several models over the same labels, trained together or brought together, that answer as one."""
+"""Ensembles: several models over the same labels, trained together or separately, that answer as one."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Ensemble(Model):
         )
         with open_run(run_dir, on_event) as run:
             cache = StageCache(data, run, on_event)
-            cache.say(data.remark(config.holdout))
+            cache.say(*data.remark(config.holdout))
             members = fit_members(config, cache)
             if members is None:
                 self.role_ = "helper"

@@ -1,4 +1,4 @@
-"""How models are combined, chosen on documents that they were not trained on: the rule, the weights, and who stays.
+"""How models are combined, chosen on documents that they were not trained on: rule, weights, and which members stay.
 
 All of it goes by the mean of P@1, P@3 and P@5. A change is made only where it gains more than twice its standard error
 over the documents: many changes are tried, and few documents cannot decide. The result is never worse there than equal
@@ -28,7 +28,7 @@ LEAST = 0.05
 
 
 class HoldoutScorer:
-    """Judges combinations of models by what held-out documents say."""
+    """Evaluates combinations of models on held-out documents."""
 
     def __init__(self, matrices: Sequence[Csr], Y: Csr, *, depth: int, over: ScoreSpace) -> None:
         """Lay the models' lists over the truth.
@@ -97,7 +97,7 @@ def learn_weights(jury: HoldoutScorer, rule: Rule, start: Floats) -> Floats:
 
 
 def prune(jury: HoldoutScorer, rule: Rule, weights: Floats, least_gain: float) -> Ints:
-    """(n_kept,) the models that stay: those that cost least to lose go, one after the other.
+    """(n_kept,) the models that stay: the least useful model is dropped again and again.
 
     Parameters
     ----------
