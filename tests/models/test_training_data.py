@@ -163,7 +163,7 @@ def test_settings_that_change_nothing_are_told(shop):
     train, few = shop["train"], shop["train"].take(range(100))
 
     def remark(policy, **options):
-        return of(train, policy, **options).for_calibration_only(policy).remark(policy)
+        return of(train, policy, **options).for_calibration_only(policy).remark(policy)[0]
 
     assert remark(HoldoutConfig(share=0.1, calibrate=False)).startswith("hold_out is 0.1, but no documents are held")
     assert remark(HoldoutConfig(calibrate=False)) == ""

@@ -188,7 +188,7 @@ class TrainingData:
         """A sentence for the user, and its level in `logging`: which documents are held out, and what for.
 
         It also names settings that changed nothing, and is empty where no documents are wanted. It is a warning where
-        documents are wanted for a calibration, and there are none or too few.
+        documents are wanted for a calibration, and there are too few.
         """
         holdout, n_docs, asked = self.holdout, len(self.documents), policy.share not in (0, HoldoutConfig().share)
         if holdout is None:
@@ -197,7 +197,7 @@ class TrainingData:
                 return (f"hold_out is {policy.share:g}, but {unused}" if asked else ""), logging.INFO
             if not policy.share:
                 nothing = "hold_out is 0, so nothing is calibrated: predictions are scores, not probabilities"
-                return nothing, logging.WARNING
+                return nothing, logging.INFO
             return (
                 f"predictions are scores, not probabilities: a calibration needs {MIN_DOCUMENTS} held-out documents, "
                 f"and too few of the {n_docs:,} documents can be held out; {self._way_to_calibrate(policy.share)}"
