@@ -34,8 +34,8 @@ def test_a_linear_model(labelwise, model, tmp_path):
     result = labelwise("export", model, tmp_path / "out")
     assert result.code == 2
     assert result.err.endswith(
-        "holds a linear-tree without an encoder, so there is nothing to export; use it as it is, or have its weights "
-        "written in fewer bits (--ranker int8)\n"
+        "is a linear-tree without an encoder, so there is nothing to export; use it as it is, or write its weights in "
+        "fewer bits (--ranker int8)\n"
     )
     assert not (tmp_path / "out").exists()
 

@@ -74,7 +74,7 @@ def test_a_fine_tuned_model_has_curves(typed, shop, encoder, tmp_path):
 def test_wrong_arguments(labelwise, shop, model, tmp_path):
     result = labelwise("report", tmp_path)
     assert (result.code, result.out) == (2, "")
-    assert "is not a run directory; give the folder that was passed as run_dir" in result.err
+    assert "is not a run directory; give the folder of run_dir or --run-dir" in result.err
     labelwise("train", shop, tmp_path / "m", "--run-dir", tmp_path / "run", "--threads", 1)
     for options, code, words in (
         (("--model", tmp_path / "none"), 1, "is not a model; give a folder that was written by labelwise train"),

@@ -64,7 +64,7 @@ def test_train_on_the_validation_split_too(labelwise, with_validation, shop, tmp
     options = ("--learn-validation", "--seed", 3, *(() if calibrate else ("--no-calibrate",)))
     result = labelwise("train", with_validation, tmp_path / "model", *options)
     assert result.code == 0
-    assert "before it was learnt from too" in " ".join(result.out.replace("│", " ").split())
+    assert "before the models learnt from it" in " ".join(result.out.replace("│", " ").split())
     model = LinearTree.load(tmp_path / "model")
     n_docs = len(load_dataset(with_validation)) + len(load_dataset(with_validation, "validation"))
     assert model.report_.documents == n_docs == len(load_dataset(shop))
@@ -142,7 +142,7 @@ def test_tune_and_its_run_directory(labelwise, with_validation, tmp_path):
     assert "trial 8: cost " in result.err
     for setting in ("cost", "max_leaf", "threshold"):
         assert re.search(rf"^{setting} (stays|\S+ instead of)", result.out, re.MULTILINE)
-    assert "they also chose the settings" in result.out
+    assert "these documents also chose the settings" in result.out
     assert "the best of 8 trials" in (tmp_path / "model" / "README.md").read_text()
     before = (tmp_path / "model" / "tree-0" / "ranker" / "arrays.safetensors").read_bytes()
     again = labelwise(*arguments)

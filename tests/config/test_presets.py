@@ -183,7 +183,8 @@ def test_what_is_wrong_in_a_file_is_told(tmp_path, text, complaint):
 
 def test_unknown_names():
     with pytest.raises(
-        UsageError, match=r"no preset 'parable'; there are: default, amazoncat-13k, bonsai, .*ends in .toml"
+        UsageError,
+        match=r"no preset 'parable'; did you mean 'parabel'. there are: default, amazoncat-13k, .*ends in .toml",
     ):
         load_preset("parable")
     with pytest.raises(UsageError, match=r"none.toml does not exist; give a .toml file, or one of: default"):

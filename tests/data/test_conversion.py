@@ -203,7 +203,7 @@ def test_a_destination_that_is_taken(tmp_path):
     with pytest.raises(UsageError, match="holds the data that are to be converted"):
         convert(tmp_path / "a", tmp_path / "a", "csv", overwrite=True)
     write_text(tmp_path / "b" / "thesis.docx", "years of work")
-    with pytest.raises(UsageError, match=r"holds thesis.docx, which is no part of a data set"):
+    with pytest.raises(UsageError, match=r"holds thesis.docx, which is not part of a data set"):
         convert(tmp_path / "a", tmp_path / "b", "csv", overwrite=True)
     with pytest.raises(UsageError, match="is a file; name a folder"):
         convert(tmp_path / "a", tmp_path / "b" / "train.csv", "csv")

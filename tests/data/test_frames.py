@@ -117,7 +117,7 @@ def test_what_is_wrong_is_named_by_its_row():
         Dataset.from_frame({"text": ["a"], "x": [3], "y": [0]}, labels=["x", "y"])
     with pytest.raises(DataError, match="stands in row 0 already"):
         Dataset.from_frame({"text": ["a", "b"], "labels": [["x"], ["x"]], "key": ["1", "1"]}, ids="key")
-    with pytest.raises(UsageError, match="a list has no columns"):
+    with pytest.raises(UsageError, match="an object of class list has no columns"):
         Dataset.from_frame([1, 2])
     with pytest.raises(UsageError, match="unknown reading option 'separator'"):
         Dataset.from_frame(COLUMNS, text="title", separator=";")

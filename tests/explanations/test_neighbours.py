@@ -67,10 +67,10 @@ def test_saved_neighbours_are_the_same_when_loaded(linear, neural, shop, kind, t
     text = shop["test"].texts[0]
     assert explain(model, text, neighbours=again) == explain(model, text, neighbours=near)
     (tmp_path / "near" / "texts.jsonl").write_text('"one"\n')
-    with pytest.raises(StorageError, match="no complete neighbours"):
+    with pytest.raises(StorageError, match="is not complete"):
         Neighbours.load(tmp_path / "near")
     (tmp_path / "near" / "texts.jsonl").unlink()
-    with pytest.raises(StorageError, match="no complete neighbours"):
+    with pytest.raises(StorageError, match="is not complete"):
         Neighbours.load(tmp_path / "near")
 
 

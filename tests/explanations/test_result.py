@@ -61,4 +61,4 @@ def test_explain_is_the_function_whatever_was_imported_before_and_needs_no_torch
         "assert 'torch' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert "text is a int, not a string" in done.stdout
+    assert "text is of class int, not a string" in done.stdout

@@ -284,7 +284,7 @@ def test_wrong_requests_are_refused(linear, shop):
         explain(model, text, f"{label}x")
     with pytest.raises(UsageError, match=r"the model has no label '§§'; it has 120, the first is"):
         explain(model, text, "§§")
-    with pytest.raises(UsageError, match="text is a list, not a string; explain one text at a time"):
+    with pytest.raises(UsageError, match="text is of class list, not a string; explain one text at a time"):
         explain(model, [text])
     for options in ({"top_k": 0}, {"words": 0}):
         with pytest.raises(UsageError, match=r"is 0; it must be a whole number of at least 1"):

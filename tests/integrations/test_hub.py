@@ -188,7 +188,7 @@ def test_what_cannot_be(model, hub, tmp_path):
     for name in ("./nothing", "/no/such/folder", "a b"):
         with pytest.raises(StorageError, match="is neither a folder nor a name"):
             labelwise.from_pretrained(name)
-    with pytest.raises(UsageError, match="no name of a repository"):
+    with pytest.raises(UsageError, match="is not a name of a repository"):
         model.push_to_hub("user/m/x")
     calls = len(hub.calls)
     with pytest.raises(UsageError, match="not fitted yet"):

@@ -249,7 +249,9 @@ def test_a_run_directory_keeps_the_stages(config, fitted, tmp_path):
     _, stages = fit(LinearTreeConfig(**{**vars(config), "threads": 2}))
     assert all(found for _, found in stages)
     if config.score_transform == "ranker-only" or config.matching == "neighbours":  # of which there cannot be several
-        with pytest.raises(UsageError, match=r"several trees cannot be averaged|n_trees is 4, but trees only differ"):
+        with pytest.raises(
+            UsageError, match=r"scores of different trees can only be averaged|n_trees is 4, but trees only differ"
+        ):
             fit(LinearTreeConfig(**{**vars(config), "n_trees": 4}))
         return
     _, stages = fit(LinearTreeConfig(**{**vars(config), "n_trees": 4}))  # further trees beside those that are there

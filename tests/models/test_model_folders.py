@@ -307,7 +307,7 @@ def test_nothing_outside_of_the_folder_is_opened_and_nothing_started(folders, ki
         "assert len(model.predict(['word1 end'], top_k=2)[0]) == 2",
         arguments=[str(folders / kind)],
     )
-    assert found.outside(Path(__file__).parents[2] / "src") == []
+    assert found.outside(folders / kind, Path(__file__).parents[2] / "src") == []
     # Numba reads its own cache by pickle; of the model's folder no such file is opened, see below.
     assert [event for event in found.events if not event.startswith("pickle.")] == []
     assert [

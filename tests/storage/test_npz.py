@@ -120,7 +120,7 @@ def test_damage_of_every_byte_gives_one_sentence(tmp_path):
 
 
 def test_what_is_no_file_is_refused(tmp_path):
-    with pytest.raises(DataError, match="no such file|is not a file"):
+    with pytest.raises(DataError, match="is not a file"):
         load_npz(tmp_path)
     buffer = io.BytesIO()
     np.save(buffer, np.zeros(3))

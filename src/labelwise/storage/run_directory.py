@@ -334,7 +334,7 @@ class RunDirectory:
 
     def _must_exist(self) -> None:
         if not (self.path / "runs").is_dir():
-            raise UsageError(f"{self.path} is not a run directory; give the folder that was run_dir or --run-dir")
+            raise UsageError(f"{self.path} is not a run directory; give the folder of run_dir or --run-dir")
 
 
 def _command() -> list[str] | None:
