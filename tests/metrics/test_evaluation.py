@@ -158,7 +158,7 @@ def test_bad_options_are_named():
     Y, Y_pred = hand_worked()
     with pytest.raises(UsageError, match="ks is empty"):
         evaluate(Y, Y_pred, ks=())
-    with pytest.raises(UsageError, match="the cut-off -1 is too small"):
+    with pytest.raises(UsageError, match="k is -1; it must be a whole number of at least 1"):
         evaluate(Y, Y_pred, ks=(1, -1))
     with pytest.raises(UsageError, match="pass one of them"):
         evaluate(Y, Y_pred, Y_train=Y, train_counts=COUNTS)

@@ -53,7 +53,7 @@ def test_bad_input_is_named():
         metrics.precision_at_k(Y, Y_pred[:, :4])
     with pytest.raises(DataError, match="Y_pred has 3 rows but Y has 4"):
         metrics.precision_at_k(Y, Y_pred[:3])
-    with pytest.raises(UsageError, match="the cut-off 0 is too small"):
+    with pytest.raises(UsageError, match="k is 0; it must be a whole number of at least 1"):
         metrics.precision_at_k(Y, Y_pred, k=0)
     with pytest.raises(DataError, match=r"Y is of class ndarray.*csr_array\(Y\)"):
         metrics.recall_at_k(Y.toarray(), Y_pred)

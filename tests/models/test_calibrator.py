@@ -220,7 +220,7 @@ def test_bad_input_is_named():
         calibrator.transform_matrix(Y_pred.toarray())
     bad = Y_pred.copy()
     bad.data[7] = np.nan
-    with pytest.raises(DataError, match="Y_pred has the score nan in row 1"):
+    with pytest.raises(DataError, match="Y_pred holds NaN or infinity in row 1"):
         Calibrator.fit(bad, Y)
     with pytest.raises(DataError, match="1 of 10000 scores are nan"):
         calibrator.transform_matrix(bad)

@@ -313,5 +313,5 @@ def test_nothing_outside_of_the_folder_is_opened_and_nothing_started(folders, ki
     assert [
         path for path in found.written if path.suffix not in (".nbi", ".nbc", ".pyc") and "__pycache__" not in str(path)
     ] == []
-    read = [path for path in found.opened if path.is_relative_to((folders / kind).resolve())]
+    read = [path for path in found.opened if path.is_relative_to((folders / kind).resolve()) and path.is_file()]
     assert {path.suffix for path in read} <= {".json", ".safetensors", ".txt"}
