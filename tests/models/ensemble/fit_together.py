@@ -8,7 +8,7 @@ import torch
 
 from labelwise import Ensemble, generate_shop, load_preset
 from labelwise.match.training import loop
-from labelwise.match.training.distributed import joined
+from labelwise.match.training.distributed import launched_processes
 from labelwise.models.pipeline import Pipeline
 
 
@@ -41,7 +41,7 @@ def main(encoder_folder, out):
 
     Pipeline._fine_tune = recorded
     model = fit(encoder_folder, Path(out) / "run")
-    rank = joined().rank
+    rank = launched_processes().rank
     (Path(out) / f"trained-{rank}.json").write_text(json.dumps({"role": model.role_, "trained": trained}))
 
 
