@@ -70,7 +70,7 @@ def neural(shop, encoder):
                 matcher={"steps": 3, "batch_size": 32, "device": "cpu"},
                 index={"n_clusters": 8},
                 hold_out=0.15,
-                dense_weight=1.5,
+                dense_weight=1.5 if overrides.get("features", "both") == "both" else None,
                 beam=3,
                 threads=1,
                 **overrides,
