@@ -348,7 +348,7 @@ def test_wrong_data(model, shop, settings):
     unfitted = XTransformer(settings())
     for texts, complaint in (
         (train.Y, "X-Transformer reads texts: give a list of strings, not features"),
-        ("one text", "give a list of strings"),
+        ("one text", "a list of texts, got one string; write .text. for a single one"),
         (None, "give a list of strings"),
         (train.texts[:3], "there are 3 documents but 40 rows of labels; they must match"),
         ([*train.texts[:-1], 7], "not a string"),

@@ -57,7 +57,7 @@ def checked_csr(matrix: Any, name: str) -> tuple[Csr, bool]:
     """A sparse matrix of numbers as CSR whose indices are in range, and whether they are sorted and distinct."""
     if not _is_matrix(matrix):
         raise DataError(
-            f"{name} is a {type(matrix).__name__}, not a sparse matrix with two dimensions; "
+            f"{name} is of class {type(matrix).__name__}, not a sparse matrix with two dimensions; "
             f"wrap a dense one as scipy.sparse.csr_array({name})"
         )
     if max(matrix.shape) > LARGEST:
