@@ -91,9 +91,9 @@ def test_indices_of_other_types(index_type):
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
-        (DENSE, r"X is a ndarray, not a sparse matrix .*csr_array\(X\)"),
-        (None, "X is a NoneType"),
-        ([[1]], "X is a list"),
+        (DENSE, r"X is of class ndarray, not a sparse matrix .*csr_array\(X\)"),
+        (None, "X is of class NoneType"),
+        ([[1]], "X is of class list"),
         (fresh(values=DENSE.astype(complex)), "values of the type complex128; give real numbers"),
         (sp.csr_array(([1.0], [2**40], [0, 1]), shape=(1, 2**41)), "at most 2147483647 rows and columns"),
     ],
