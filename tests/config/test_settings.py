@@ -478,3 +478,9 @@ def test_every_option_that_is_a_setting_is_tried_with_a_wrong_value():
     known = {name for config in MODELS for name in flat_names(config)}
     options = {field.name for field in fields(Train) if field.name in known}
     assert options - tried == {"learn_labels", "learn_validation", "calibrate"}  # which have no values
+
+
+@pytest.mark.parametrize("settings", [{"cost": 1e-320}, {"cost": 1e31}, {"cost": 1e20, "positive_weight": 1e20}])
+def test_costs_that_the_solver_cannot_compute_with_are_refused(settings):
+    with pytest.raises(UsageError, match=r"cost is 1e.*; .* must be from 1e-30 to 1e\+30"):
+        RankerConfig(**settings).validated()

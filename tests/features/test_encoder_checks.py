@@ -135,6 +135,9 @@ def test_tokenizers_that_fail_or_blow_up_texts_are_refused(folder):
     tokenizer_with(folder, normalizer=None, post_processor={"type": "TemplateProcessing", "single": [0] * 100})
     with pytest.raises(StorageError, match=r"post_processor\.single has 100 entries"):
         load_encoder(folder)
+    tokenizer_with(folder, post_processor=None, added_tokens=[{"id": 1 << 31, "content": "[UNK]"}])
+    with pytest.raises(StorageError, match=r"a token has the number 2\.14748e\+09, but there are [0-9]+ tokens"):
+        load_encoder(folder)
 
 
 def test_a_token_beyond_the_embeddings_is_refused(folder):

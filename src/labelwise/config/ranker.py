@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -13,6 +13,8 @@ Negatives: TypeAlias = Literal["tfn", "man", "tfn+man"]
 negatives, those that the matcher sends there; or both."""
 RankerLoss: TypeAlias = Literal["squared-hinge", "hinge", "logistic"]
 """Losses of the linear models; `labelwise.kernels.solver` has their formulas."""
+COSTS = (1e-30, 1e30)
+"""The least and the largest cost, with or without the factor of the positive documents: the solver has 32-bit costs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,3 +48,14 @@ class RankerConfig(Settings):
     """Most weights kept for a label, the largest ones."""
     half_precision: bool = True
     """Keep weights as 16-bit floats; sums are 32-bit in any case."""
+
+    def problems(self) -> Iterator[str]:
+        """The solver computes with 32-bit costs."""
+        least, largest = COSTS
+        if not least <= self.cost <= largest:
+            yield f"cost is {self.cost}; it must be from {least:g} to {largest:g}"
+        elif not least <= self.cost * self.positive_weight <= largest:
+            yield (
+                f"positive_weight is {self.positive_weight} and cost is {self.cost}; their product must be from "
+                f"{least:g} to {largest:g}"
+            )

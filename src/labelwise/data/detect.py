@@ -36,8 +36,8 @@ def open_source(path: Path | str, *, format: Format | None = None, options: Read
 
 def check_format(name: str) -> None:
     """Raise a UsageError with the names of the formats if `name` is not one of them."""
-    if name not in FORMATS:
-        raise UsageError(f"unknown format {name!r}; there are: {', '.join(FORMATS)}")
+    if not isinstance(name, str) or name not in FORMATS:
+        raise UsageError(f"unknown format {shown(name)}; there are: {', '.join(FORMATS)}")
 
 
 def split_of(name: str) -> str | None:

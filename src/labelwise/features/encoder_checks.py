@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -268,12 +268,15 @@ _MOST_GROWTH = 1000
 """How many times as long as a text its normalised form may become."""
 _MOST_ADDED_TOKENS = 64
 """Special tokens that a template adds to a text."""
+_IDS_PER_TOKEN, _MOST_UNUSED_IDS = 4, 100_000
+"""The numbers of tokens go up to so many times the number of tokens, and so many more, at most."""
 _TEMPLATE_LISTS = ("single", "pair", "special_tokens", "processors", "ids", "tokens")
 
 
 def check_tokenizer_file(file: Path) -> None:
     """Check the tokenizer.json of a folder."""
     document = read_table(file)
+    _check_ids(file, document)
     growth = 1.0
     for path, name, value in _entries({"normalizer": document.get("normalizer"), "pre": document.get("pre_tokenizer")}):
         if name in ("content", "prepend") and isinstance(value, str):
@@ -287,6 +290,21 @@ def check_tokenizer_file(file: Path) -> None:
         listed = name in _TEMPLATE_LISTS and isinstance(value, list | dict)
         if listed and len(value) > _MOST_ADDED_TOKENS:
             raise damaged(file, f"post_processor.{path} has {len(value):,} entries")
+
+
+def _check_ids(file: Path, document: Mapping[str, Any]) -> None:
+    """Refuse numbers of tokens far above their count: tokenizers makes room for all numbers up to the largest."""
+    model, added = document.get("model"), document.get("added_tokens")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else []
+    n_tokens = len(vocabulary) if isinstance(vocabulary, dict | list) else 0
+    for token in added if isinstance(added, list) else []:
+        if isinstance(token, dict):
+            ids.append(token.get("id"))
+            n_tokens += 1
+    largest = max((one for one in ids if isinstance(one, int | float)), default=0)
+    if largest > _IDS_PER_TOKEN * n_tokens + _MOST_UNUSED_IDS:
+        raise damaged(file, f"a token has the number {largest:g}, but there are {n_tokens:,} tokens")
 
 
 # ---------------------------------------------------------------------- what libraries refuse

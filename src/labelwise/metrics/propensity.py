@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from labelwise.config.settings import Count, NonNegative, Positive, checked_value
+from labelwise.config.settings import Count, NonNegative, Positive, checked_value, shown
 from labelwise.errors import UsageError
 from labelwise.metrics.relevance import count_labels
 from labelwise.types import Csr, Floats, Ints
@@ -24,7 +24,7 @@ FAMILIES: dict[Family, tuple[float, float]] = {
 def family_constants(family: Family) -> tuple[float, float]:
     """The (a, b) of a family, by its name."""
     if not isinstance(family, str) or family not in FAMILIES:
-        raise UsageError(f"there is no family {family!r} of data sets; there are {', '.join(FAMILIES)}")
+        raise UsageError(f"there is no family {shown(family)} of data sets; there are {', '.join(FAMILIES)}")
     return FAMILIES[family]
 
 

@@ -50,8 +50,9 @@ class Predictions:
             raise DataError(f"the predictions are a {type(self.matrix).__name__}; give a scipy.sparse.csr_array")
         n_docs, n_labels = self.matrix.shape
         for name, given in (("labels", self.labels), ("ids", self.ids)):
-            if given is not None and (
-                isinstance(given, str | bytes) or not hasattr(given, "__len__") or not np.ndim(given)
+            if (given is None and name == "labels") or (
+                given is not None
+                and (isinstance(given, str | bytes) or not hasattr(given, "__len__") or not np.ndim(given))
             ):
                 raise DataError(f"{name} of the predictions is {type(given).__name__}; give a list of strings")
         if len(self.labels) != n_labels:

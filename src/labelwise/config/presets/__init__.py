@@ -102,7 +102,7 @@ def preset_config(preset: Any, settings: Mapping[str, Any]) -> Any:
     if isinstance(config, list | tuple):
         return model_config(EnsembleConfig, config, settings).for_training()
     if type(config) not in MODEL_CONFIGS:
-        raise UsageError(f"{preset!r} is not a preset; give its name, a .toml file, or a configuration")
+        raise UsageError(f"{shown(preset)} is not a preset; give its name, a .toml file, or a configuration")
     return model_config(type(config), config, settings).validated()
 
 
@@ -129,7 +129,7 @@ def model_config(kind: type[T], preset: Any, settings: Mapping[str, Any]) -> T:
     if type(config) is not kind:
         if not isinstance(config, SINGLE_CONFIGS):
             raise UsageError(
-                f"{model}: {config!r} is not a preset; give its name, a .toml file, or its configuration "
+                f"{model}: {shown(config)} is not a preset; give its name, a .toml file, or its configuration "
                 f"({kind.__name__})"
             )
         other, given = _model_name(type(config)), repr(preset) if isinstance(preset, str) else "them"
