@@ -1,11 +1,11 @@
 """What tools/structure.py counts stays within its limits."""
 
 import ast
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.programs import loaded
 
 FILE = Path(__file__).parents[1] / "tools" / "structure.py"
 pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="the tools are not beside the tests")
@@ -13,12 +13,8 @@ pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="the tools are not be
 
 @pytest.fixture(scope="module")
 def structure():
-    spec = importlib.util.spec_from_file_location("structure", FILE)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+    with loaded(FILE) as module:
+        yield module
 
 
 def test_all_limits_are_kept(structure):

@@ -22,6 +22,15 @@ LinearTree(threads=1).fit(train.texts, train.Y, label_names=train.labels).save(s
 """
 
 
+def finish(summary: dict[str, Any], file: Path | None, *, failed: int) -> int:
+    """Print a summary, write it to a file if one is given; the exit code."""
+    text = json.dumps(summary, indent=1)
+    print(text)
+    if file is not None:
+        file.write_text(text + "\n")
+    return 1 if failed else 0
+
+
 class ServerProcess:
     """`labelwise serve` with a small model, or a given one, on a free port; ends with the block."""
 

@@ -27,7 +27,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from served import ROOT, ServerProcess
+from served import ROOT, ServerProcess, finish
 
 sys.path.insert(0, str(ROOT / "src"))
 
@@ -241,10 +241,7 @@ def main() -> int:
         "descriptors": [one.get("descriptors") for one in samples],
         "threads": [one.get("threads") for one in samples],
     }
-    print(json.dumps(summary, indent=1))
-    if options.json:
-        options.json.write_text(json.dumps(summary, indent=1) + "\n")
-    return 1 if found else 0
+    return finish(summary, options.json, failed=len(found))
 
 
 if __name__ == "__main__":

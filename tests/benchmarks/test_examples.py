@@ -1,6 +1,5 @@
 """The examples do what they say."""
 
-import importlib.util
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,29 +8,22 @@ import numpy as np
 import pytest
 
 from labelwise import LinearTree, LinearTreeConfig, generate_shop, load_dataset, load_splits, precision_at_k
+from tests.programs import loaded
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not beside the tests")
 
 
-def loaded(name):
-    """A script as a module."""
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look it up
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
-
-
 @pytest.fixture(scope="module")
 def example():
-    yield from loaded("keyword_recommendation")
+    with loaded(EXAMPLES / "keyword_recommendation.py") as module:
+        yield module
 
 
 @pytest.fixture(scope="module")
 def made_up():
-    yield from loaded("made_up")
+    with loaded(EXAMPLES / "made_up.py") as module:
+        yield module
 
 
 def test_all_examples_are_tested():

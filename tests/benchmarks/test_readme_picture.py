@@ -1,12 +1,12 @@
 """The picture of the README shows the figures of the results."""
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+
+from tests.programs import loaded
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "benchmarks" / "readme_picture.py"
@@ -26,12 +26,8 @@ PAGE = """
 
 @pytest.fixture(scope="module")
 def picture():
-    spec = importlib.util.spec_from_file_location("readme_picture", FILE)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+    with loaded(FILE) as module:
+        yield module
 
 
 def test_the_picture_is_the_one_that_the_results_give(picture):

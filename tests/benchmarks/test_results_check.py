@@ -1,10 +1,10 @@
 """What documents state is compared with what comes out."""
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.programs import loaded
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "benchmarks" / "results_check.py"
@@ -22,12 +22,8 @@ PAGE = """
 
 @pytest.fixture(scope="module")
 def checks():
-    spec = importlib.util.spec_from_file_location("results_check", FILE)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+    with loaded(FILE) as module:
+        yield module
 
 
 @pytest.fixture

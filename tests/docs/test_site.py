@@ -1,12 +1,12 @@
 """The site: complete, no dead links, nothing from other hosts, and its figures are those that the code draws."""
 
-import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ import pytest
 import labelwise
 from labelwise.cli import COMMANDS
 from tests.docs.session import ROOT
+from tests.programs import loaded
 
 DOCS = ROOT / "docs"
 SITE = ROOT / "zensical.toml"
@@ -22,10 +23,8 @@ pytestmark = pytest.mark.skipif(not SITE.is_file(), reason="the documentation is
 
 def tool(name):
     """A script of docs/.site as a module."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / ".site" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with loaded(DOCS / ".site" / f"{name}.py") as module:
+        return module
 
 
 def leaves(nav):
@@ -62,7 +61,7 @@ def test_every_name_in_the_reference_exists():
     for page in (DOCS / "reference").glob("*.md"):
         for name in re.findall(r"(?m)^::: (labelwise\S+)", page.read_text(encoding="utf-8")):
             module, _, last = name.rpartition(".")
-            assert hasattr(importlib.import_module(module), last), f"{page.name}: {name}"
+            assert hasattr(import_module(module), last), f"{page.name}: {name}"
 
 
 def test_the_figures_are_those_that_are_drawn():

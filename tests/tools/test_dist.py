@@ -1,32 +1,29 @@
 """make dist: archives with equal bytes, and a list of packages that other programs can read."""
 
-import importlib.util
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 import labelwise
+from tests.programs import loaded
 
 TOOLS = Path(__file__).parents[2] / "tools"
 pytestmark = pytest.mark.skipif(not TOOLS.is_dir(), reason="the tools are not beside the tests")
 
 
-def program(name):
-    """A program of tools/ as a module."""
-    spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def sbom():
     pytest.importorskip("packaging")
-    return program("sbom")
+    with loaded(TOOLS / "sbom.py") as module:
+        yield module
+
+
+@pytest.fixture(scope="module")
+def dist():
+    with loaded(TOOLS / "dist.py") as module:
+        yield module
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +84,7 @@ def test_the_same_bill_twice(bill, sbom):
     assert json.dumps(sbom.bill(seconds=1_700_000_000)) == json.dumps(bill)
 
 
-def test_archives_that_differ_are_told():
-    dist = program("dist")
+def test_archives_that_differ_are_told(dist):
     dist.check_equal({"a": b"1"}, {"a": b"1"}, "copy 2")
     for other in ({"a": b"2"}, {"b": b"1"}, {}):
         with pytest.raises(SystemExit, match=r"copy 2: other bytes in .*a"):

@@ -1,28 +1,26 @@
 """make fuzz: every target is run, a failure is reported, and the server stands malformed requests."""
 
-import importlib.util
 import random
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.programs import loaded
 
 FUZZ = Path(__file__).parents[2] / "tools" / "fuzz"
 pytestmark = pytest.mark.skipif(not FUZZ.is_dir(), reason="the tools are not beside the tests")
 
 
-def program(name):
-    """A program of tools/fuzz/ as a module."""
-    spec = importlib.util.spec_from_file_location(name, FUZZ / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture(scope="module")
+def run_all():
+    with loaded(FUZZ / "run_all.py") as module:
+        yield module
 
 
 @pytest.fixture(scope="module")
-def run_all():
-    return program("run_all")
+def http_bodies():
+    with loaded(FUZZ / "http_bodies.py") as module:
+        yield module
 
 
 def test_every_program_is_a_target_or_a_part_of_one(run_all):
@@ -57,9 +55,8 @@ def test_a_target_that_dies_is_a_failure(run_all, tmp_path):
     assert "FAILED" in run_all.table([outcome], 7)
 
 
-def test_malformed_requests(tmp_path):
+def test_malformed_requests(http_bodies):
     pytest.importorskip("fastapi")
-    http_bodies = program("http_bodies")
     from served import ServerProcess
 
     with ServerProcess("--watch", "0", "--quiet", "--wait-ms", "0") as server:
@@ -71,8 +68,7 @@ def test_malformed_requests(tmp_path):
     assert result.outcomes["refused"] > 100
 
 
-def test_what_counts_as_an_answer():
-    http_bodies = program("http_bodies")
+def test_what_counts_as_an_answer(http_bodies):
     good = b"HTTP/1.1 200 OK\r\nx-content-type-options: nosniff\r\ncontent-length: 2\r\n\r\n{}"
     assert http_bodies.judge(good) == "answered"
     assert http_bodies.judge(good.replace(b"200", b"500")) == "status 500"

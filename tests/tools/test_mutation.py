@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.test_dist import program
+from tests.programs import loaded
 
 TOOLS = Path(__file__).parents[2] / "tools"
 pytestmark = pytest.mark.skipif(not TOOLS.is_dir(), reason="the tools are not beside the tests")
@@ -22,7 +22,8 @@ def clipped(values: list[int | None], most: int = 3) -> "list | None":
 
 @pytest.fixture(scope="module")
 def mutation():
-    return program("mutation")
+    with loaded(TOOLS / "mutation.py") as module:
+        yield module
 
 
 def all_changes(mutation, code):

@@ -26,7 +26,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from served import ServerProcess
+from served import ServerProcess, finish
 
 LIMIT_SECONDS, UNFINISHED_SECONDS = 5.0, 0.2
 """Seconds for an answer; for a request that is not complete, which the server rightly waits for."""
@@ -303,10 +303,7 @@ def main() -> int:
         "resources": [result.resources[0], result.resources[-1]],
         "seconds": round(result.seconds, 1),
     }
-    print(json.dumps(summary, indent=1))
-    if options.json:
-        options.json.write_text(json.dumps(summary, indent=1) + "\n")
-    return 1 if failed else 0
+    return finish(summary, options.json, failed=failed)
 
 
 if __name__ == "__main__":
