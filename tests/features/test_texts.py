@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from labelwise.errors import DataError, UsageError
-from labelwise.features.texts import described, text_list
+from labelwise.features.texts import text_list, type_and_value
 
 
 def test_texts_of_any_collection():
@@ -35,4 +35,4 @@ def test_one_string_is_no_list():
 
 
 def test_long_values_are_cut():
-    assert described("x" * 100) == f"str ('{'x' * 36}...)"
+    assert type_and_value("x" * 100) == f"str ('{'x' * 36}...)"

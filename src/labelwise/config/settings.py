@@ -279,12 +279,17 @@ def described(kind: Any) -> str:
     return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "a string")
 
 
+def one_line(value: object) -> str | None:
+    """A value as Python writes it, on one line; None for an integer of thousands of digits."""
+    try:
+        return " ".join(repr(value).split())
+    except ValueError:
+        return None
+
+
 def shown(value: Any) -> str:
     """A value as Python writes it, on one line and not too long."""
-    try:
-        text = " ".join(repr(value).split())
-    except ValueError:  # an integer of thousands of digits
-        text = f"of class {type(value).__name__}"
+    text = one_line(value) or f"of class {type(value).__name__}"
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from labelwise.data.label_names import distinct
 from labelwise.errors import DataError
 from labelwise.features.matrices import checked_csr, feature_matrix, indicator_matrix
-from labelwise.features.texts import check_all_texts, described, listed
+from labelwise.features.texts import check_all_texts, listed, type_and_value
 from labelwise.types import Csr, Ints, OnEvent
 
 
@@ -149,7 +149,7 @@ class Dataset:
         What only one of the two has, texts, features or names of documents, is left out too.
         """
         if not isinstance(other, Dataset):
-            raise DataError(f"what is to follow is {described(other)}; give a Dataset")
+            raise DataError(f"what is to follow is {type_and_value(other)}; give a Dataset")
         moved = other.with_labels(self.labels)
         texts = None if self.texts is None or moved.texts is None else [*self.texts, *moved.texts]
         features = None
@@ -185,7 +185,7 @@ class Dataset:
         Y.sort_indices()
         texts = None
         if self.label_texts is not None:
-            texts = list(names)  # a label that came without a description is described by its name
+            texts = list(names)  # a label that came without a description is type_and_value by its name
             for name, text in zip(self.labels, self.label_texts, strict=True):
                 texts[column[name]] = text
         return replace(self, Y=Y, labels=names, label_texts=texts)

@@ -16,7 +16,7 @@ from labelwise.data.dataset import Dataset
 from labelwise.data.formats.records import ROWS_TO_GUESS, guess_separator
 from labelwise.data.options import REASONS_KEPT, BadRows, ReadOptions
 from labelwise.errors import DataError, UsageError
-from labelwise.features.texts import described
+from labelwise.features.texts import type_and_value
 from labelwise.types import OnEvent
 
 _FRAME = Path("the frame")
@@ -181,7 +181,7 @@ def _plain(column: Any) -> list[Any]:
             found = getattr(column, method)()
             return found if isinstance(found, list) else [found]
     if isinstance(column, str | bytes) or not isinstance(column, Iterable):
-        raise DataError(f"a column is {described(column)}; give a list of values, one for each row")
+        raise DataError(f"a column is {type_and_value(column)}; give a list of values, one for each row")
     return list(column)
 
 

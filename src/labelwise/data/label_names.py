@@ -8,7 +8,7 @@ from typing import Any
 
 from labelwise.data.files import SUFFIXES, most_numbers, read_lines, reading
 from labelwise.errors import DataError
-from labelwise.features.texts import described, is_collection
+from labelwise.features.texts import is_collection, type_and_value
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ def has_lone_surrogate(text: str) -> bool:
 def distinct(names: Any) -> list[str]:
     """Names that tell labels apart, as a saved model's must."""
     if isinstance(names, Mapping) or not is_collection(names):
-        raise DataError(f"the label names are {described(names)}; give a list of strings")
+        raise DataError(f"the label names are {type_and_value(names)}; give a list of strings")
     found = list(names)
     seen: set[str] = set()
     for name in found:
@@ -153,7 +153,7 @@ def check_name(name: object) -> None:
     """Refuse what cannot be a label's name in a saved model."""
     if not isinstance(name, str):
         kind = type(name).__name__
-        shown = described(name).removeprefix(f"{kind} (").removesuffix(")")
+        shown = type_and_value(name).removeprefix(f"{kind} (").removesuffix(")")
         raise DataError(f"the label {shown} is {kind}, not a string; give names, or a sparse 0/1 matrix")
     if not name or name.isspace():
         raise DataError("a label name is empty; give every label a name of its own")

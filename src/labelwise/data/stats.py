@@ -10,7 +10,7 @@ import numpy as np
 from labelwise.config.settings import checked_value
 from labelwise.data.dataset import Dataset
 from labelwise.errors import UsageError
-from labelwise.features.texts import described
+from labelwise.features.texts import type_and_value
 from labelwise.types import Ints
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def describe(splits: Mapping[str, Dataset]) -> Statistics:
     4.59 labels per document
     """
     if not isinstance(splits, Mapping):
-        raise UsageError(f"splits is {described(splits)}; give a dict of Datasets, as load_splits makes it")
+        raise UsageError(f"splits is {type_and_value(splits)}; give a dict of Datasets, as load_splits makes it")
     for name, split in splits.items():
         checked_value(Dataset, split, str(name))
     if "train" not in splits:

@@ -12,7 +12,7 @@ from labelwise.data.frames import plain_labels
 from labelwise.data.label_names import check_name, distinct
 from labelwise.errors import DataError
 from labelwise.features.matrices import indicator_matrix
-from labelwise.features.texts import described, is_collection
+from labelwise.features.texts import is_collection, type_and_value
 from labelwise.types import Csr
 
 
@@ -46,7 +46,8 @@ def _from_names(rows: Any, known: Sequence[str]) -> tuple[Csr, list[str]]:
     """The matrix of lists of label names, one for each document."""
     if isinstance(rows, Mapping) or not is_collection(rows):
         raise DataError(
-            f"the labels are {described(rows)}; give a list of label names for each document, or a sparse 0/1 matrix"
+            f"the labels are {type_and_value(rows)}; "
+            "give a list of label names for each document, or a sparse 0/1 matrix"
         )
     columns = _Columns((name, i) for i, name in enumerate(known))
     indices: list[int] = []
@@ -77,7 +78,8 @@ def _row(labels: Any, number: int) -> Any:
         )
     if isinstance(labels, Mapping) or not is_collection(labels):
         raise DataError(
-            f"the labels of document {number} are {described(labels)}; give a list of label names for each document"
+            f"the labels of document {number} are {type_and_value(labels)}; "
+            "give a list of label names for each document"
         )
     if isinstance(labels, set | frozenset):  # whose order differs from process to process
         return sorted(labels, key=lambda name: (type(name).__name__, str(name)))

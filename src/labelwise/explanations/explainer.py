@@ -14,7 +14,7 @@ from labelwise.explanations.ensembles import explain_ensemble
 from labelwise.explanations.neighbours import Neighbours
 from labelwise.explanations.result import Explanation
 from labelwise.explanations.single_model import explain_single
-from labelwise.features.texts import described, is_collection
+from labelwise.features.texts import is_collection, type_and_value
 from labelwise.models.base import Model, check_fitted, checked_top_k
 from labelwise.predictions.ranking import rank_best
 from labelwise.types import OnEvent
@@ -65,9 +65,11 @@ def explain(
     top_k, words = checked_top_k(top_k), checked_value(Count, words, "words")
     check_fitted(model, "labels_")
     if not isinstance(neighbours, Dataset | Neighbours | None):
-        raise UsageError(f"neighbours is {described(neighbours)}; give a Dataset, or what Neighbours.of made of one")
+        raise UsageError(
+            f"neighbours is {type_and_value(neighbours)}; give a Dataset, or what Neighbours.of made of one"
+        )
     if label is not None and not isinstance(label, str) and not is_collection(label):
-        raise UsageError(f"label is {described(label)}; give a label's name, or a list of names")
+        raise UsageError(f"label is {type_and_value(label)}; give a label's name, or a list of names")
     if not model.reads_texts:
         raise UsageError(
             "this model was fitted on features, not on texts, so there are no words to explain its labels by; "

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise.errors import DataError
+from labelwise.storage.checks import is_below, is_offsets
 from labelwise.types import Csr
 
 LARGEST = 2**31 - 1
@@ -131,9 +132,8 @@ def _check_compressed(matrix: Any, name: str) -> None:
         _holds_whole_numbers(indptr)
         and _holds_whole_numbers(indices)
         and indptr.size == n_outer + 1
-        and indptr[0] == 0
-        and indptr[-1] == indices.size == len(data)
-        and not (indptr[1:] < indptr[:-1]).any()
+        and indices.size == len(data)
+        and is_offsets(indptr, indices.size)
     )
     if not fits or not _in_range(indices, n_inner):
         raise _damaged(name, matrix.shape)
@@ -144,9 +144,7 @@ def _holds_whole_numbers(array: Any) -> bool:
 
 
 def _in_range(indices: npt.NDArray[Any], n: int) -> bool:
-    if not _holds_whole_numbers(indices):
-        return False
-    return indices.size == 0 or (int(indices.min()) >= 0 and int(indices.max()) < n)
+    return _holds_whole_numbers(indices) and is_below(indices, n)
 
 
 def _is_sorted(csr: Csr) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from labelwise.config.settings import one_line
 from labelwise.errors import DataError, UsageError
 
-LONGEST_SHOWN = 40
+_LONGEST = 40
 """Characters of a wrong value that an error shows."""
 
 
@@ -34,7 +35,7 @@ def is_collection(value: object) -> bool:
 def listed(value: Any, name: str) -> list[Any]:
     """A collection as a list; a single value is refused, and one string above all."""
     if not is_collection(value):
-        raise DataError(f"{name} is {described(value)}; give a list of strings")
+        raise DataError(f"{name} is {type_and_value(value)}; give a list of strings")
     found: list[Any] = list(value)
     return found
 
@@ -44,22 +45,21 @@ def check_list(texts: Any) -> None:
     if isinstance(texts, str):
         raise UsageError("expected a list of texts, got one string; write [text] for a single one")
     if not is_collection(texts):
-        raise DataError(f"the documents are {described(texts)}; give a list of strings, one for each document")
+        raise DataError(f"the documents are {type_and_value(texts)}; give a list of strings, one for each document")
 
 
 def check_text(text: object, number: int) -> None:
     """Refuse a text that is not a string."""
     if not isinstance(text, str):
         raise DataError(
-            f"text number {number} (counted from 0) is {described(text)}, not a string; "
+            f"text number {number} (counted from 0) is {type_and_value(text)}, not a string; "
             "leave such rows out or convert them first"
         )
 
 
-def described(value: object) -> str:
+def type_and_value(value: object) -> str:
     """The type of a value, with the value itself where it is short."""
-    try:
-        text = " ".join(repr(value).split())
-    except ValueError:  # an integer of thousands of digits
+    text = one_line(value)
+    if text is None:
         return type(value).__name__
-    return f"{type(value).__name__} ({text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + '...'})"
+    return f"{type(value).__name__} ({text if len(text) <= _LONGEST else text[: _LONGEST - 3] + '...'})"

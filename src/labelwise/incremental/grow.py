@@ -18,7 +18,7 @@ from labelwise.config.settings import checked_value
 from labelwise.data import Dataset
 from labelwise.data.label_names import check_name
 from labelwise.errors import DataError, UsageError
-from labelwise.features.texts import described, is_collection
+from labelwise.features.texts import is_collection, type_and_value
 from labelwise.incremental.examples import LabelExamples
 from labelwise.incremental.label_weights import weights_from_examples, weights_from_texts
 from labelwise.incremental.new_labels import new_labels
@@ -123,14 +123,14 @@ def _checked(config: IncrementalConfig | None) -> IncrementalConfig:
     if config is None:
         return IncrementalConfig()
     if not isinstance(config, IncrementalConfig):
-        raise UsageError(f"config is {described(config)}; it must be of class IncrementalConfig")
+        raise UsageError(f"config is {type_and_value(config)}; it must be of class IncrementalConfig")
     return config.validated()
 
 
 def _names(labels: Any) -> list[str]:
     """Names of labels, each once."""
     if isinstance(labels, Mapping) or not is_collection(labels):
-        raise UsageError(f"labels is {described(labels)}; give a list of label names")
+        raise UsageError(f"labels is {type_and_value(labels)}; give a list of label names")
     names = list(labels)
     for name in names:
         check_name(name)

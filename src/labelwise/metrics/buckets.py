@@ -7,7 +7,7 @@ import numpy as np
 
 from labelwise.config.settings import checked_value
 from labelwise.errors import UsageError
-from labelwise.features.texts import described
+from labelwise.features.texts import type_and_value
 from labelwise.types import Ints
 
 BUCKETS: Mapping[str, int] = MappingProxyType({"head": 101, "torso": 6, "tail": 0})
@@ -17,7 +17,9 @@ BUCKETS: Mapping[str, int] = MappingProxyType({"head": 101, "torso": 6, "tail": 
 def check_buckets(buckets: Mapping[str, int]) -> dict[str, int]:
     """Checked buckets, the most frequent labels first."""
     if not isinstance(buckets, Mapping):
-        raise UsageError(f"buckets is {described(buckets)}; give least numbers by name: {{'head': 101, 'tail': 0}}")
+        raise UsageError(
+            f"buckets is {type_and_value(buckets)}; give least numbers by name: {{'head': 101, 'tail': 0}}"
+        )
     least = {str(name): checked_value(int, number, f"the bucket {name!r}") for name, number in buckets.items()}
     ordered = dict(sorted(least.items(), key=lambda bucket: -bucket[1]))
     floors = list(ordered.values())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from labelwise.config.settings import Count, Seed, checked_value
 from labelwise.errors import DataError, UsageError
-from labelwise.features.texts import described, is_collection
+from labelwise.features.texts import is_collection, type_and_value
 from labelwise.metrics.evaluation import Evaluation, plain_figures
 from labelwise.metrics.intervals import Difference, paired_test
 from labelwise.storage import write_json
@@ -89,7 +89,7 @@ def compare(
     bucket = checked_value(str | None, bucket, "bucket")
     resamples, seed = checked_value(Count, resamples, "resamples"), checked_value(Seed, seed, "seed")
     if metrics is not None and not is_collection(metrics):
-        raise UsageError(f"metrics is {described(metrics)}; give a list of names, such as ['P@1']")
+        raise UsageError(f"metrics is {type_and_value(metrics)}; give a list of names, such as ['P@1']")
     metrics = None if metrics is None else list(metrics)
     if first.truth != second.truth:
         raise DataError(

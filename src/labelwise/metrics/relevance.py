@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from labelwise.config.settings import Count, checked_value
 from labelwise.errors import DataError, UsageError
 from labelwise.features.matrices import check_finite, checked_csr, sorted_copy
-from labelwise.features.texts import described, is_collection
+from labelwise.features.texts import is_collection, type_and_value
 from labelwise.kernels.metrics import mark_hits
 from labelwise.predictions import Predictions
 from labelwise.predictions.ranking import at_least, rank_best
@@ -120,7 +120,7 @@ def check_k(k: int) -> int:
 def check_ks(ks: Sequence[int]) -> tuple[int, ...]:
     """Checked cut-offs, ascending and distinct."""
     if not is_collection(ks):
-        raise UsageError(f"ks is {described(ks)}; give a list of cut-offs, such as (1, 3, 5)")
+        raise UsageError(f"ks is {type_and_value(ks)}; give a list of cut-offs, such as (1, 3, 5)")
     ks = list(ks)
     if not ks:
         raise UsageError("ks is empty; give at least one cut-off, such as (1, 3, 5)")

@@ -275,8 +275,6 @@ class Pipeline:
 
         stage, device = stages.matcher_stage(self.config), self.device()
         inputs = self._matcher_inputs(fold)
-        if self.cache.has(stage, inputs):  # helper processes take part once
-            return cast("Matcher", self.cache.find(stage, inputs))
         if not self.config.fine_tune:
             frozen: Storage[FrozenMatcher] = Storage(
                 lambda matcher, path: matcher.save(path, encoder=False),
@@ -286,10 +284,10 @@ class Pipeline:
         kept: Storage[FineTunedMatcher] = Storage(
             FineTunedMatcher.save, lambda path: FineTunedMatcher.load(path, device=device)
         )
-        return lead(
-            lambda compute: self.cache.get(stage, inputs, compute, kept),
-            partial(self._fine_tune, rows, evaluate=evaluate, fold=fold),
-        )
+        fit = partial(self._fine_tune, rows, evaluate=evaluate, fold=fold)
+        if self.cache.has(stage, inputs):  # helper processes take part once
+            return self.cache.get(stage, inputs, fit, kept)
+        return lead(lambda compute: self.cache.get(stage, inputs, compute, kept), fit)
 
     def _matcher_inputs(self, fold: int | None) -> dict[str, Any]:
         inputs = self.inputs(stages.matcher_stage(self.config))

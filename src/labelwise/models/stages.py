@@ -289,10 +289,6 @@ class StageCache:
         """Whether a result is in memory."""
         return (stage.name, fingerprint(inputs)) in self._results
 
-    def find(self, stage: Stage, inputs: Mapping[str, Any]) -> Any:
-        """A result that is in memory."""
-        return self._results[stage.name, fingerprint(inputs)]
-
     def put(self, stage: Stage, inputs: Mapping[str, Any], result: Any) -> None:
         """Keep a result in memory that came with another one."""
         self._results[stage.name, fingerprint(inputs)] = result

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise.errors import DataError
+from labelwise.storage.checks import is_below
 from labelwise.types import Csr
 
 MOST_HEADER_BYTES = 1 << 16
@@ -172,7 +173,7 @@ def _indices(name: str, numbers: Any, limit: int, data: Any) -> npt.NDArray[np.i
     """Row or column numbers, one for each value."""
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or numbers.shape != data.shape:
         raise ValueError(f"its {name} are not whole numbers, one for each value")
-    if numbers.size and (numbers.min() < 0 or numbers.max() >= limit):
+    if not is_below(numbers, limit):
         raise ValueError(f"its {name} are out of range: they should be from 0 to {limit - 1}")
     found: npt.NDArray[np.int32] = numbers.astype(np.int32, copy=False)
     return found
