@@ -32,6 +32,8 @@ import numpy as np
 import scipy.sparse as sp
 from runner import Case, command, scratch
 
+from labelwise.data.files import zstd_module
+
 Files = dict[str, bytes]
 
 TEXTS = ["red apple pie", "red rose, «thorn»", "green apple 漢字", "blue rose", 'a "quoted" text', "six legs"]
@@ -54,6 +56,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
     ".gz": lambda data: gzip.compress(data, 1, mtime=0),
     ".xz": lambda data: lzma.compress(data, preset=0),
     ".bz2": lambda data: bz2.compress(data, 1),
+    ".zst": lambda data: zstd_module().compress(data),
 }
 FORMATS: dict[str, Files] = {}
 """Files of a valid data set by the name of its format; `prepare` makes them."""
@@ -126,13 +129,12 @@ def valid_sets() -> dict[str, Files]:
         "libsvm with names": {"train.txt": svm.encode(), "test.txt": svm.encode(), "labels.txt": names},
         "jsonl.gz": {"train.jsonl.gz": PACK[".gz"](jsonl[0]), "labels.txt.gz": PACK[".gz"](names)},
         "csv.xz": {"train.csv.xz": PACK[".xz"](table.encode())},
+        "xc.zst": {"train.txt.zst": PACK[".zst"](xc.encode())},
         "annif.bz2": {"train.tsv.bz2": PACK[".bz2"](annif.encode())},
     }
     parquet = parquet_file({"text": TEXTS, "labels": LABELS, "id": [f"d{i}" for i in range(6)]})
     if parquet is not None:
         found["parquet"] = {"train.parquet": parquet}
-        found["xc.zst"] = {"train.txt.zst": packed_zst(xc.encode())}
-        PACK[".zst"] = packed_zst
     return found
 
 
@@ -158,14 +160,6 @@ def parquet_file(columns: dict[str, Any]) -> bytes | None:
     buffer = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table(columns), buffer, compression="snappy")
     return buffer.getvalue()
-
-
-def packed_zst(data: bytes) -> bytes:
-    """A zst file of these bytes."""
-    import pyarrow
-
-    packed: bytes = pyarrow.compress(data, codec="zstd", asbytes=True)
-    return packed
 
 
 def write(folder: Path, files: Files) -> None:
@@ -235,19 +229,11 @@ def changed_archive(data: bytes, suffix: str, unpack: Callable[[bytes], bytes], 
     return changed_bytes(data, rng)
 
 
-def unpacked_zst(data: bytes) -> bytes:
-    """The bytes of a zst file."""
-    import pyarrow
-
-    found: bytes = pyarrow.CompressedInputStream(io.BytesIO(data), "zstd").read()
-    return found
-
-
 UNPACK: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.decompress,
     ".xz": lzma.decompress,
     ".bz2": bz2.decompress,
-    ".zst": unpacked_zst,
+    ".zst": lambda data: zstd_module().decompress(data),
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TextIO, TypeAlias, cast, get_args
 
 from labelwise.data.files import zstd_module
-from labelwise.errors import UsageError, need
+from labelwise.errors import UsageError
 
 WriteCompression: TypeAlias = Literal["gz", "xz", "zst"]
 COMPRESSIONS: tuple[WriteCompression, ...] = get_args(WriteCompression)
@@ -45,9 +45,5 @@ def _packed(raw: BinaryIO, compression: WriteCompression | None) -> AbstractCont
     if compression == "xz":
         return lzma.LZMAFile(raw, mode="wb", preset=6)
     if compression == "zst":
-        zstd = zstd_module()
-        if zstd is not None:
-            return cast(AbstractContextManager[Any], zstd.ZstdFile(raw, mode="wb"))
-        arrow = need("pyarrow", extra="parquet", purpose=".zst files")
-        return cast(AbstractContextManager[Any], arrow.CompressedOutputStream(raw, "zstd"))
+        return cast(AbstractContextManager[Any], zstd_module().ZstdFile(raw, mode="wb"))
     return nullcontext(raw)

@@ -9,6 +9,7 @@ import codecs
 import lzma
 import queue
 import stat
+import sys
 import threading
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, TypeAlias
 
 from labelwise.data.options import LONGEST_LINE, BadRows
-from labelwise.errors import DataError, LabelwiseError, need
+from labelwise.errors import DataError, LabelwiseError
 
 Compression: TypeAlias = Literal["gz", "xz", "zst", "bz2"]
 
@@ -283,7 +284,7 @@ def _ahead(path: Path, kind: Compression | None, most: int | None) -> Generator[
 
 
 class _Decompressor(Protocol):
-    """What lzma, bz2 and Python 3.14's zstd have in common."""
+    """What lzma, bz2 and zstd have in common."""
 
     @property
     def eof(self) -> bool: ...
@@ -318,12 +319,9 @@ class _GzipDecompressor:
         return out
 
 
-def zstd_module() -> Any | None:
-    """Python 3.14's zstd module, where there is one."""
-    try:
-        return import_module("compression.zstd")
-    except ImportError:
-        return None
+def zstd_module() -> Any:
+    """The zstd module of Python 3.14, which a package brings to older versions."""
+    return import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 
 def _unpacked(raw: BinaryIO, kind: Compression | None) -> Generator[bytes, None, None]:
@@ -331,7 +329,7 @@ def _unpacked(raw: BinaryIO, kind: Compression | None) -> Generator[bytes, None,
         return _plain(raw)
     if kind == "zst":
         zstd = zstd_module()
-        return _arrow(raw) if zstd is None else _drain(raw, zstd.ZstdDecompressor, (zstd.ZstdError,))
+        return _drain(raw, zstd.ZstdDecompressor, (zstd.ZstdError,))
     if kind == "gz":
         return _drain(raw, _GzipDecompressor, (zlib.error,))
     if kind == "xz":
@@ -366,16 +364,3 @@ def _drain(
             decompressor = new()
         elif decompressor.needs_input and not (data := raw.read(BLOCK_BYTES)):
             raise DamagedError("it ends early")
-
-
-def _arrow(raw: BinaryIO) -> Generator[bytes, None, None]:
-    arrow = need("pyarrow", extra="parquet", purpose=".zst files")
-    with arrow.CompressedInputStream(raw, "zstd") as stream:
-        while True:
-            try:
-                chunk: bytes = stream.read(min(BLOCK_BYTES, 1 << 20))  # what is read with the damage is lost
-            except (OSError, arrow.ArrowException) as err:
-                raise DamagedError(str(err)) from err
-            if not chunk:
-                return
-            yield chunk
