@@ -193,7 +193,7 @@ def mutants_of(part: str, module: Path) -> list[Mutant]:
     name, found = str(module.relative_to(ROOT)), []
     for place, node in enumerate(sites(ast.parse(module.read_text(encoding="utf-8")))):
         for variant, new in enumerate(changes(node)):
-            after = "nothing" if new is None else _first_line(new)
+            after = "nothing" if new is None else _first_line(ast.copy_location(new, node))
             found.append(Mutant(part, name, place, variant, getattr(node, "lineno", 0), _first_line(node), after))
     return found
 
