@@ -1,5 +1,6 @@
 """The run directory: found again, resumed, shared by processes, pruned."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -14,6 +15,7 @@ import pytest
 from labelwise import UsageError, storage
 from labelwise.config import LinearTreeConfig, TfidfConfig
 from labelwise.errors import StorageError
+from labelwise.storage import check_writable
 from labelwise.storage.leftovers import beside, hold, release
 from labelwise.storage.run_directory import RunDirectory
 
@@ -280,3 +282,35 @@ def test_memory_and_the_command_are_recorded(tmp_path, monkeypatch):
     (record,) = RunDirectory(tmp_path).stages()
     assert record.peak_bytes is None or record.peak_bytes > 1 << 20
     assert record.gpu_peak_bytes is None
+
+
+@pytest.mark.parametrize("part", ["runs", "stages", "locks"])
+def test_a_folder_that_cannot_be_listed_is_not_taken_for_an_empty_one(tmp_path, monkeypatch, part):
+    for n in (1, 2):
+        with RunDirectory(tmp_path) as run:
+            stage(run, Counter(), n=n)
+    files = sorted(tmp_path.rglob("*.json"))
+    listing = Path.iterdir
+
+    def broken(folder):
+        if folder == tmp_path / part:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+        return listing(folder)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "iterdir", broken)
+        with pytest.raises(StorageError, match=f"{part} cannot be read"):
+            RunDirectory(tmp_path).prune(keep=1)
+    if part != "locks":
+        assert sorted(tmp_path.rglob("*.json")) == files
+    assert len(RunDirectory(tmp_path).runs()) == (1 if part == "locks" else 2)
+
+
+def test_what_a_killed_test_of_the_destination_left_is_removed_by_the_next_run(tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr("labelwise.storage.write_errors.remove", lambda path: None)
+        check_writable(tmp_path / "run" / "runs")
+    assert len(list(tmp_path.iterdir())) == 1
+    with RunDirectory(tmp_path / "run"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]

@@ -37,7 +37,7 @@ from labelwise.errors import StorageError, UsageError
 from labelwise.storage import atomic_folder, read_json, write_json
 from labelwise.storage.fingerprint import fingerprint
 from labelwise.storage.leftovers import TemporaryPath, beside, left_behind, remove, size
-from labelwise.storage.replacing import clean, clean_folder
+from labelwise.storage.replacing import clean, clean_beside, clean_folder
 from labelwise.storage.write_errors import told_as_storage_error
 from labelwise.types import OnEvent
 
@@ -100,6 +100,7 @@ class RunDirectory:
             "stages": [],
         }
         with told_as_storage_error(self.path):
+            clean_beside(self.path)  # a test whether it can be made may have been killed
             for part in ("stages", "runs", "locks"):
                 (self.path / part).mkdir(parents=True, exist_ok=True)
             self._held.enter_context(FileLock(self.path / "locks" / f"{run_id}.lock"))
@@ -237,7 +238,7 @@ class RunDirectory:
     def runs(self) -> list[dict[str, Any]]:
         """The recorded runs, oldest first."""
         self._must_exist()
-        return [read_json(file) for file in sorted((self.path / "runs").glob("*.json"))]
+        return [read_json(file) for file in self._entries("runs") if file.suffix == ".json" and _is_seen(file)]
 
     def stages(self) -> list[StageRecord]:
         """The finished results, oldest first."""
@@ -246,16 +247,19 @@ class RunDirectory:
             for folder in run["stages"]:
                 users.setdefault(folder, []).append(run["started"])
         records = []
-        for file in self.path.glob(f"stages/[!.]*/{_STAGE}"):
-            about, used = read_json(file), users.get(file.parent.name, [])
+        for folder in self._entries("stages"):
+            file = folder / _STAGE
+            if not _is_seen(folder) or not file.is_file():
+                continue
+            about, used = read_json(file), users.get(folder.name, [])
             records.append(
                 StageRecord(
                     name=about["name"],
-                    folder=file.parent,
+                    folder=folder,
                     seconds=about["seconds"],
                     cpu_seconds=about["cpu_seconds"],
                     created=about["created"],
-                    n_bytes=size(file.parent),
+                    n_bytes=size(folder),
                     n_runs=len(used),
                     last_used=max(used, default=about["created"]),
                     peak_bytes=about.get("peak_bytes"),
@@ -280,7 +284,7 @@ class RunDirectory:
         left = clean(self.path, dry_run=dry_run)
         removed += [(one.path, n_bytes) for one, n_bytes in left if (one.path, n_bytes) not in removed]
         if all(run["finished"] for run in kept):  # no run is left that could go on from a checkpoint
-            removed += self._remove_all((self.path / "scratch").glob("[!.]*"), dry_run)
+            removed += self._remove_all([path for path in self._entries("scratch") if _is_seen(path)], dry_run)
         if not dry_run:
             for run in runs:
                 if run not in kept:
@@ -291,10 +295,10 @@ class RunDirectory:
     def _prune_stages(self, used: set[str], dry_run: bool) -> list[tuple[Path, int]]:
         """Remove the results that are not used, and half-written ones."""
         removed: list[tuple[Path, int]] = []
-        stages = self.path / "stages"
-        unused = [(folder.name, folder) for folder in sorted(stages.glob("[!.]*")) if folder.name not in used]
+        stages = self._entries("stages")
+        unused = [(folder.name, folder) for folder in stages if _is_seen(folder) and folder.name not in used]
         with ExitStack() as held:
-            for path in sorted(stages.glob(".*.partial")):
+            for path in (one for one in stages if not _is_seen(one) and one.suffix == ".partial"):
                 stage, token, _ = path.name[1:].rsplit(".", 2)
                 one = TemporaryPath(path, stage, token, "partial")
                 # The lock of the stage tells too whether somebody is at work, so that the age does not matter.
@@ -319,8 +323,8 @@ class RunDirectory:
 
     def _prune_locks(self) -> None:
         """Remove the lock files of results that are gone and of runs that ended; those that are held stay."""
-        for file in (self.path / "locks").glob("*.lock"):
-            if not (self.path / "stages" / file.stem).exists():
+        for file in self._entries("locks"):
+            if file.suffix == ".lock" and not (self.path / "stages" / file.stem).exists():
                 with suppress(Timeout, OSError), FileLock(file).acquire(timeout=0):
                     file.unlink()
 
@@ -332,9 +336,26 @@ class RunDirectory:
         except Timeout:
             return True
 
+    def _entries(self, part: str) -> list[Path]:
+        """What lies in a folder of the run directory. A folder that cannot be listed is not taken for an empty one."""
+        folder = self.path / part
+        try:
+            return sorted(folder.iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StorageError(
+                f"{folder} cannot be read ({error.strerror}); make it readable, then try again"
+            ) from error
+
     def _must_exist(self) -> None:
         if not (self.path / "runs").is_dir():
             raise UsageError(f"{self.path} is not a run directory; give the folder of run_dir or --run-dir")
+
+
+def _is_seen(path: Path) -> bool:
+    """Whether a name is no temporary one."""
+    return not path.name.startswith(".")
 
 
 def _command() -> list[str] | None:

@@ -7,11 +7,11 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from labelwise.errors import LabelwiseError, StorageError, UsageError
-from labelwise.storage.leftovers import beside
+from labelwise.storage.leftovers import beside, remove
 
 PROBE_BYTES = 1 << 16
 """Size of the file that is written to try a destination."""
@@ -111,8 +111,7 @@ def check_writable(path: Path | str, *, is_file: bool = False) -> None:
             with probe.open("xb") as file:
                 file.write(bytes(PROBE_BYTES))
         finally:
-            with suppress(OSError):
-                probe.unlink()
+            remove(probe)
 
 
 def check_name(path: Path) -> None:
