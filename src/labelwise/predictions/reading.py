@@ -18,6 +18,7 @@ from labelwise.errors import DataError, need
 from labelwise.predictions.result import Predictions
 from labelwise.predictions.writing import SUFFIXES, Row, format_of, open_text
 from labelwise.storage.npz import load_npz
+from labelwise.storage.paths import checked_path
 
 MOST_LETTERS = 1 << 26
 """Characters of a line, at most."""
@@ -55,7 +56,7 @@ def read_predictions(
     >>> predictions.ids, predictions[0]
     (['d1'], [('shoe', 0.9), ('red', 0.4)])
     """
-    path = Path(path)
+    path = checked_path(path)
     kind = format_of(path, (*SUFFIXES, ".npz"))
     if not path.is_file():
         raise DataError("there is no such file", path=path)
