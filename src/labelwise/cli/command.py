@@ -13,8 +13,6 @@ from rich.console import Console
 from labelwise.cli.console import SafeConsole
 from labelwise.cli.settings import check_options
 from labelwise.cli.show import Show
-from labelwise.data.detect import SPLIT_WORDS
-from labelwise.data.files import plain_name
 from labelwise.errors import UsageError
 
 
@@ -47,6 +45,9 @@ class Command(ABC):
 
 def check_not_read(output: Path, *inputs: Path | None) -> None:
     """Refuse to write over what the command reads: a file, or the file of a split in a folder of data."""
+    from labelwise.data.detect import SPLIT_WORDS
+    from labelwise.data.files import plain_name
+
     for one in inputs:
         if one is None or not output.exists() or not one.exists():
             continue
