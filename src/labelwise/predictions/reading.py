@@ -174,7 +174,8 @@ def _read_csv(path: Path) -> Iterator[Record]:
 def _read_parquet(path: Path) -> Iterator[Record]:
     parquet = need("pyarrow.parquet", extra="parquet", purpose="parquet files")
     arrow = need("pyarrow", extra="parquet", purpose="parquet files")
-    names, rows, most = ["id", "labels", "scores"], [], _most_unpacked(path)
+    names, most = ["id", "labels", "scores"], _most_unpacked(path)
+    rows: list[Any] = []
     try:
         with parquet.ParquetFile(path) as file:
             if file.metadata.num_rows > most:

@@ -20,16 +20,19 @@ def must_be_counted(path: Path, most: int) -> list[str]:
     with parquet.ParquetFile(path) as plain:
         about, schema = plain.metadata, plain.schema
         names = [one.path for one in schema if one.physical_type == "BYTE_ARRAY" and "." not in one.path]
-    found, total = {}, dict.fromkeys(names, 0)
+    total: dict[str, int] = dict.fromkeys(names, 0)
+    found: set[str] = set()
     with parquet.ParquetFile(path, read_dictionary=names, memory_map=True) as file:
         for group in range(about.num_row_groups if names else 0):
             # The first row alone is decoded, and the dictionary, which stands before all rows.
             first = next(file.iter_batches(batch_size=1, row_groups=[group], columns=names), None)
-            for name in names if first is not None else ():
+            if first is None:
+                continue
+            for name in names:
                 total[name] += about.row_group(group).num_rows * _longest(first.column(name))
                 if total[name] > most:
-                    found[name] = None
-    return list(found)
+                    found.add(name)
+    return sorted(found)
 
 
 def _longest(strings: Any) -> int:
