@@ -16,20 +16,22 @@ from labelwise.errors import need
 
 def must_be_counted(path: Path, most: int) -> list[str]:
     """The columns of strings that could make more than so many bytes, by the longest string of their dictionaries."""
+    arrow = need("pyarrow", extra="parquet", purpose="parquet files")
     parquet = need("pyarrow.parquet", extra="parquet", purpose="parquet files")
     with parquet.ParquetFile(path) as plain:
         about, schema = plain.metadata, plain.schema
         names = [one.path for one in schema if one.physical_type == "BYTE_ARRAY" and "." not in one.path]
     total: dict[str, int] = dict.fromkeys(names, 0)
     found: set[str] = set()
-    with parquet.ParquetFile(path, read_dictionary=names, memory_map=True) as file:
+    with parquet.ParquetFile(path, read_dictionary=names) as file:
         for group in range(about.num_row_groups if names else 0):
             # The first row alone is decoded, and the dictionary, which stands before all rows.
             first = next(file.iter_batches(batch_size=1, row_groups=[group], columns=names), None)
             if first is None:
                 continue
             for name in names:
-                total[name] += about.row_group(group).num_rows * _longest(first.column(name))
+                if _is_of_strings(first.column(name).type, arrow):
+                    total[name] += about.row_group(group).num_rows * _longest(first.column(name))
                 if total[name] > most:
                     found.add(name)
     return sorted(found)
