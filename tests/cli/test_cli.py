@@ -1,5 +1,6 @@
 """The command line itself: help, version, exit codes, interruption."""
 
+import json
 import os
 import signal
 import subprocess
@@ -86,3 +87,24 @@ def test_a_reader_that_leaves_is_no_error(data):
     script = f"{sys.executable} -m labelwise stats {data} --json | true"
     result = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such shell")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_error(data, tmp_path, closed):
+    command = f'"$0" -m labelwise stats "$1" --output "$2" {closed}'
+    result = subprocess.run(
+        ["sh", "-c", command, sys.executable, data, tmp_path / "stats.json"], capture_output=True, text=True
+    )
+    assert (result.returncode, "Traceback" in result.stderr) == (0, False)
+    assert json.loads((tmp_path / "stats.json").read_text())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_names_that_are_not_utf8(labelwise, data, tmp_path):
+    folder = tmp_path / os.fsdecode(b"data \xff")
+    data.rename(folder)
+    result = labelwise("train", folder, tmp_path / "model", "--preset", "parabel")
+    assert result.code == 0
+    assert "data \\udcff" in (tmp_path / "model" / "README.md").read_text()
+    assert labelwise("evaluate", tmp_path / "model", folder).code == 0

@@ -93,3 +93,12 @@ def test_evaluate_tells_what_is_no_model(labelwise, shop, model, shop_features):
     result = labelwise("evaluate", model, shop_features)
     assert result.code == 1
     assert "the model was fitted on texts, but the data have only features" in result.err
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_work(labelwise, shop, tmp_path):
+    (tmp_path / "file").touch()
+    result = labelwise("evaluate", tmp_path / "no-model", shop, "--output", tmp_path / "file" / "x.json")
+    assert result.code == 1
+    assert "x.json cannot be made, since" in result.err
+    result = labelwise("evaluate", tmp_path / "no-model", shop, "--output", shop / "test.jsonl")
+    assert (result.code, "is read by this command" in result.err) == (2, True)

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import shutil
 
 import pytest
 
@@ -140,3 +141,21 @@ def test_a_place_that_cannot_be_written_is_told_before_the_model_is_read(labelwi
         assert refused.code in (1, 2)
         assert str(place) in refused.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.csv"]
+
+
+def test_the_documents_are_not_written_over(labelwise, shop, model, tmp_path):
+    data = tmp_path / "data"
+    shutil.copytree(shop, data)
+    (tmp_path / "link.jsonl").symlink_to(data / "test.jsonl")
+    before = (data / "test.jsonl").read_bytes()
+    for source, output in (
+        (data / "test.jsonl", data / "test.jsonl"),
+        (data / "test.jsonl", tmp_path / "link.jsonl"),
+        (data, data / "test.jsonl"),
+    ):
+        result = labelwise("predict", model, source, "--output", output)
+        assert result.code == 2
+        assert f"{output} is read by this command; choose another file to write" in result.err
+    assert (data / "test.jsonl").read_bytes() == before
+    for _ in range(2):  # predictions beside the documents may be written again
+        assert labelwise("predict", model, data, "--output", data / "predictions.jsonl").code == 0

@@ -70,3 +70,5 @@ def test_a_folder_without_a_model_and_a_port_in_use(labelwise, tmp_path):
 def test_the_address_that_a_host_stands_for():
     assert bound_address("127.1", 0) == "127.0.0.1"  # it is this machine, so the header Host is checked
     assert bound_address("", 0) == "0.0.0.0"
+    with pytest.raises(UsageError, match="cannot listen on"):
+        bound_address("\udcff", 0)

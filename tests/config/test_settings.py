@@ -480,3 +480,11 @@ def test_every_option_that_is_a_setting_is_tried_with_a_wrong_value():
     known = {name for config in MODELS for name in flat_names(config)}
     options = {field.name for field in fields(Train) if field.name in known}
     assert options - tried == {"learn_labels", "learn_validation", "calibrate"}  # which have no values
+
+
+def test_values_that_cannot_be_written_out():
+    class Value:
+        def __repr__(self):
+            raise RuntimeError
+
+    assert shown(Value()) == "of class Value"

@@ -65,3 +65,17 @@ def test_columns_are_laid_over_other_labels():
 def test_what_does_not_fit_is_refused(changes, message):
     with pytest.raises(DataError, match=message):
         make(**changes)
+
+
+@pytest.mark.parametrize("rows", [[True, False, True], np.array([1.5]), None, (i for i in [1]), 10**30, [[1], [2]], 1])
+def test_rows_that_are_no_numbers_of_rows(rows):
+    with pytest.raises(DataError, match=r"no list of whole numbers; of a mask, give numpy.flatnonzero\(mask\)"):
+        make().take(rows)
+
+
+def test_rows_far_out_of_range():
+    assert make().take([-1]).texts == ["green apple"]
+    assert len(make().take([])) == 0
+    for rows in ([3], [-4], np.array([2**64 - 1], np.uint64)):
+        with pytest.raises(DataError, match="but there are 3 documents"):
+            make().take(rows)

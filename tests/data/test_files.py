@@ -3,6 +3,7 @@
 import bz2
 import errno
 import gzip
+import io
 import lzma
 import os
 import random
@@ -57,6 +58,36 @@ def test_joined_archives_are_read_to_the_end(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["gz", "xz", "bz2", "zst"])
+def test_padded_and_empty_members(tmp_path, kind, monkeypatch):
+    path = tmp_path / f"a.{kind}"
+    rest = b"".join(PACK[kind](TEXT[at : at + 7000]) + bytes(at % 1000) for at in range(0, len(TEXT), 7000))
+    path.write_bytes(PACK[kind](b"") + rest + bytes(5000) + PACK[kind](b"end\n"))
+    for size in (1000, 1 << 20):
+        monkeypatch.setattr(files, "BLOCK_BYTES", size)
+        assert b"".join(block.data for block in read_blocks(path, bad=BadRows())) == TEXT + b"end\n"
+
+
+class FewBytes:
+    """A decompressor whose copies of what follows a member are counted."""
+
+    copied = 0
+
+    def __init__(self):
+        self._inner = bz2.BZ2Decompressor()
+
+    def __getattr__(self, name):
+        found = getattr(self._inner, name)
+        FewBytes.copied += len(found) if name == "unused_data" else 0
+        return found
+
+
+def test_many_small_members_take_a_time_that_grows_with_their_number(tmp_path):
+    raw = io.BytesIO(bz2.compress(b"a\n") * 2000)
+    assert b"".join(files._drain(raw, FewBytes, ())) == b"a\n" * 2000
+    assert FewBytes.copied < 2 * 2000 * files.FIRST_PIECE_BYTES + files.BLOCK_BYTES
+
+
+@pytest.mark.parametrize("kind", PACK)
 def test_a_cut_archive_names_the_last_good_line(tmp_path, kind, monkeypatch):
     monkeypatch.setattr(files, "BLOCK_BYTES", 4096)
     rng = random.Random(0)

@@ -191,3 +191,10 @@ def test_a_table_of_what_is_not_there(monkeypatch):
     with pytest.raises(MissingExtraError, match="pip install polars"):
         answer.to_frame("polars")
     assert importlib.import_module("labelwise.predictions.result") is not None
+
+
+def test_masked_arrays_are_refused():
+    table = np.ma.masked_array(np.eye(3), mask=np.eye(3))
+    for texts_or_X, labels in ((table, [["a"]] * 3), (["x", "y", "z"], table)):
+        with pytest.raises(DataError, match="an array has masked values; fill them, or leave these rows out"):
+            LinearTree().fit(texts_or_X, labels)

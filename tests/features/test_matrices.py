@@ -132,3 +132,34 @@ def test_empty_matrices():
         csr, is_sorted = checked_csr(sp.csr_array(shape), "X")
         assert csr.shape == shape
         assert is_sorted
+
+
+@pytest.mark.parametrize("offsets", [[0], [0, 0], [0.0, 1.0], [[0, 1]], [0, 1, 2]])
+def test_diagonals_without_an_offset_each(offsets):
+    X = sp.dia_array((np.ones((2, 3)), [0, 1]), shape=(3, 3))
+    assert feature_matrix(X).nnz == 5
+    X.offsets = np.array(offsets)  # scipy would read as many numbers as there are diagonals
+    with pytest.raises(DataError, match="X is damaged"):
+        feature_matrix(X)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
+def test_values_in_other_dimensions(form):
+    X = fresh(form)
+    X.data = X.data[:, None] if X.data.ndim == 1 else X.data[:, :, 0]
+    with pytest.raises(DataError, match="X is damaged"):
+        feature_matrix(X)
+
+
+def test_masked_values_are_not_read():
+    X = fresh()
+    X.data = np.ma.masked_array(X.data, mask=[True, False, False, False])
+    with pytest.raises(DataError, match="X has masked values; fill them, or leave these entries out"):
+        feature_matrix(X)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [5e-324, 1e-60, 1e300])
+def test_a_label_counts_however_small_or_large_its_value(value):
+    Y = sp.csr_array(np.array([[value, 0], [0, 0], [value, value]]))
+    assert indicator_matrix(Y).toarray().tolist() == [[1, 0], [0, 0], [1, 1]]

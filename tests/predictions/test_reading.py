@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labelwise.errors import DataError
-from labelwise.predictions import Predictions, read_predictions
+from labelwise.predictions import Predictions, read_predictions, reading
 from tests.predictions.examples import FORMATS, toy
 
 
@@ -199,3 +199,16 @@ def test_a_matrix_of_too_many_columns_needs_labels(tmp_path):
     sp.save_npz(tmp_path / "p.npz", sp.csr_array(([0.5], ([0], [3])), shape=(1, 2**31 - 1)))
     with pytest.raises(DataError, match="columns; pass the labels"):
         read_predictions(tmp_path / "p.npz")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.xz", "a.csv.gz"])
+def test_what_unpacks_to_too_much_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(reading, "MOST_UNPACKED", 100_000)
+    monkeypatch.setattr(reading, "UNPACKED_PER_BYTE", 10)
+    with reading.open_text(tmp_path / name, Path(name).suffix, "w") as file:
+        file.write("id,rank,label,score\n" if "csv" in name else "")
+        file.writelines(['"a",1,"x",1\n' if "csv" in name else f"{' ' * 20}\n"] * 20_000)
+    with pytest.raises(
+        DataError, match=r"unpacks to more than 100,000 bytes, from .*; unpack it first if that is meant"
+    ):
+        read_predictions(tmp_path / name)

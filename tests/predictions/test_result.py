@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from labelwise.errors import DataError, UsageError
 from labelwise.predictions import Predictions
@@ -56,3 +57,19 @@ def test_names_must_fit():
         Predictions(toy().matrix, ["a", "b", "c"])
     with pytest.raises(DataError, match="1 ids but 3 rows"):
         Predictions(toy().matrix, toy().labels, ["x"])
+
+
+def test_one_long_label_name_does_not_count_for_all():
+    names = ["a" * 10_000_000, *map(str, range(1, 2000))]  # an array of such names would have 80 GB
+    assert list(Predictions(sp.csr_array(([1.0], ([0], [7])), shape=(1, 2000)), names)) == [[("7", 1.0)]]
+
+
+@pytest.mark.parametrize(
+    ("part", "at", "value"),
+    [("indices", 0, 10**6), ("indices", 0, -1), ("indptr", 1, 10**6), ("indptr", -1, 3), ("indptr", 0, -1)],
+)
+def test_a_matrix_with_indices_out_of_range(part, at, value):
+    matrix = toy().matrix.copy()
+    getattr(matrix, part)[at] = value
+    with pytest.raises(DataError, match="the matrix of the predictions is damaged: an index lies outside its shape"):
+        Predictions(matrix, toy().labels)

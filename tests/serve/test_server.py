@@ -79,6 +79,10 @@ def ask(port, **fields):
         return answer.status, json.loads(answer.read())
 
 
+CHUNKED = b"POST /v1/suggest HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n"
+CHUNKED += b"transfer-encoding: chunked\r\n\r\n"
+
+
 def raw(port, sent):
     """What comes back for bytes, until the server closes."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
@@ -103,12 +107,18 @@ def test_start_reload_drain_and_stop(process):
         (b"BREW coffee\r\n\r\n", b"400", b"invalid_http"),
         (b"GET / HTTP/1.1\r\nx: " + b"y" * 400_000, b"431", b"too_large"),
         (b"GET /" + b"y" * 400_000, b"431", b"too_large"),
+        (CHUNKED + b"1\r\n{\r\n0\r\n" + b"x: y\r\n" * 100_000, b"431", b"too_large"),
+        (CHUNKED + b"1\r\n{\r\n0\r\nx: " + b"y" * 400_000, b"431", b"too_large"),
+        (CHUNKED + b"1;" + b"y" * 400_000, b"431", b"too_large"),
     ):
         told = raw(port, sent)
         assert told[9:12] == status
         head = told.partition(b"\r\n\r\n")[0].lower().split(b"\r\n")
         assert all(b"%s: %s" % header in [line.lower() for line in head] for header in LOWER_HEADERS)
         assert b'{"error": {"code": "' + code in told
+
+    body = b"".join(b"1;x=y\r\n%c\r\n" % letter for letter in b'{"text":"a mirror"}')
+    assert raw(port, CHUNKED + body + b"0\r\nx: y\r\nhost: other\r\n\r\n")[9:12] == b"200"
 
     fit(moving, 700)
     server.send_signal(signal.SIGHUP)

@@ -184,3 +184,9 @@ def test_files_and_folders_get_the_usual_permissions_and_the_umask_is_not_touche
     finally:
         os.umask(before)
     assert modes == {"model": 0o750, "arrays.safetensors": 0o640, "config.json": 0o640, "value.json": 0o640}
+
+
+def test_names_of_files_that_are_not_utf8_come_back(tmp_path):
+    name = os.fsdecode(b"data \xff")
+    storage.write_json(tmp_path / "a.json", {"data": name})
+    assert storage.read_json(tmp_path / "a.json") == {"data": name}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import os
 import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -60,6 +62,7 @@ exit codes: 0 success, 1 an error in the data, 2 an error in the command line
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    _open_closed_streams()
     signal.signal(signal.SIGTERM, _terminate)
     try:
         code = _run(arguments)
@@ -114,6 +117,13 @@ def _load(name: str, arguments: list[str]) -> Command:
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
         registry=registry(),
     )
+
+
+def _open_closed_streams() -> None:
+    """Put the null device in the place of standard streams that are closed: the next file would get their number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  # until the process ends
 
 
 def _print_error(sentence: str) -> None:

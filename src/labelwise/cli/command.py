@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from rich.console import Console
 from labelwise.cli.console import SafeConsole
 from labelwise.cli.settings import check_options
 from labelwise.cli.show import Show
+from labelwise.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,19 @@ class Command(ABC):
     @abstractmethod
     def run(self, out: Console, show: Show) -> None:
         """Run the command. Results go to `out` (standard output), everything else to `show` (standard error)."""
+
+
+def check_not_read(output: Path, *inputs: Path | None) -> None:
+    """Refuse to write over what the command reads: a file, or the file of a split in a folder of data."""
+    from labelwise.data.detect import SPLIT_WORDS
+    from labelwise.data.files import plain_name
+
+    for one in inputs:
+        if one is None or not output.exists() or not one.exists():
+            continue
+        is_split = plain_name(output).partition(".")[0] in {word for words in SPLIT_WORDS.values() for word in words}
+        if output.samefile(one) or (is_split and output.parent.samefile(one)):
+            raise UsageError(f"{output} is read by this command; choose another file to write")
 
 
 class _WarningHandler(logging.Handler):

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from labelwise.cli.command import Command
+from labelwise.cli.command import Command, check_not_read
 from labelwise.cli.show import Show
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_splits
 from labelwise.errors import DataError, UsageError
@@ -18,6 +18,7 @@ from labelwise.metrics import Evaluation, Family, calibration_error, compare, ev
 from labelwise.models.base import load_model
 from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.predictions import read_predictions
+from labelwise.storage import check_writable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,9 @@ class Evaluate(Command):
         """Read, evaluate, compare, print."""
         if not self.ks or min(self.ks) < 1:
             raise UsageError(f"--ks {' '.join(map(str, self.ks))}: give cut-offs of 1 or more, such as 1 3 5")
+        if self.output is not None:
+            check_writable(self.output, is_file=True)
+            check_not_read(self.output, self.predictions, self.against, self.data)
         for path in filter(None, (self.predictions, self.against)):
             if not path.exists():
                 raise DataError("there is no such model or file of predictions; check the spelling", path=path)

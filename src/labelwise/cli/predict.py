@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from labelwise.cli.command import Command
+from labelwise.cli.command import Command, check_not_read
 from labelwise.cli.show import Show
 from labelwise.data import Format, ReadOptions, load_dataset
 from labelwise.data.detect import guess_format
@@ -72,6 +72,7 @@ class Predict(Command):
         if self.output is not None:
             kind = format_of(self.output, SUFFIXES)
             check_writable(self.output, is_file=True)
+            check_not_read(self.output, self.texts)
         if self.spreadsheet_safe and (self.output is None or kind != ".csv"):
             raise UsageError("--spreadsheet-safe is about .csv files; give --output FILE.csv")
         model = load_model(self.model)

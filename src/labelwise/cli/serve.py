@@ -97,8 +97,8 @@ def bound_address(host: str, port: int) -> str:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError as err:
-            raise UsageError(f"cannot listen on {host}:{port}: {err.strerror or err}") from err
+        except (OSError, TypeError) as err:  # a TypeError: no name that could be encoded
+            raise UsageError(f"cannot listen on {host}:{port}: {getattr(err, 'strerror', None) or err}") from err
         return str(probe.getsockname()[0])
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from labelwise.cli.command import Command
+from labelwise.cli.command import Command, check_not_read
 from labelwise.cli.show import Show
 from labelwise.data import Format, ReadOptions, describe, load_splits, statistics_table
 from labelwise.errors import UsageError
@@ -42,6 +42,7 @@ class Stats(Command):
             raise UsageError(f"--plot {self.plot}: give a .png or an .svg file")
         for path in filter(None, (self.output, self.plot)):
             check_writable(path, is_file=True)
+            check_not_read(path, self.data)
         splits = load_splits(self.data, format=self.format, on_event=show.on_event, **asdict(self.read))
         statistics = describe(splits)
         name = self.data.resolve().name

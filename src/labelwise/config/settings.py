@@ -280,10 +280,10 @@ def described(kind: Any) -> str:
 
 
 def one_line(value: object) -> str | None:
-    """A value as Python writes it, on one line; None for an integer of thousands of digits."""
+    """A value as Python writes it, on one line; None where it cannot: an integer of thousands of digits, say."""
     try:
         return " ".join(repr(value).split())
-    except ValueError:
+    except Exception:  # the value may be of any class, and so may be what its `__repr__` raises
         return None
 
 

@@ -17,6 +17,7 @@ from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
 from labelwise.storage import atomic_folder, check_writable
+from labelwise.storage.paths import checked_path
 from labelwise.types import OnEvent
 
 
@@ -92,7 +93,7 @@ def convert(
     if compression is not None and compression not in COMPRESSIONS:
         raise UsageError(f"unknown compression {compression!r}; there are: {', '.join(COMPRESSIONS)}")
     check_writable(dst)
-    src, dst = Path(src), Path(dst)
+    src, dst = checked_path(src), checked_path(dst)
     source = open_source(src, format=format, options=options_)
     _check_destination(src, dst, overwrite)
     bad = BadRows(skip=options_.skip_bad_rows)

@@ -131,10 +131,11 @@ class Dataset:
         return int(self.Y.shape[1])
 
     def take(self, rows: Sequence[int] | Ints) -> Self:
-        """The documents `rows`, in that order, over the same labels."""
-        rows = np.asarray(rows, dtype=np.int64)
+        """The documents `rows`, in that order, over the same labels; negative numbers count from the end."""
+        rows = _whole_numbers(rows)
         if rows.size and not -len(self) <= rows.min() <= rows.max() < len(self):
             raise DataError(f"the rows {rows.min()} to {rows.max()} are asked for, but there are {len(self)} documents")
+        rows = rows.astype(np.int64)
         return replace(
             self,
             Y=self.Y[rows],
@@ -185,7 +186,18 @@ class Dataset:
         Y.sort_indices()
         texts = None
         if self.label_texts is not None:
-            texts = list(names)  # a label that came without a description is type_and_value by its name
+            texts = list(names)  # a label that came without a description is described by its name
             for name, text in zip(self.labels, self.label_texts, strict=True):
                 texts[column[name]] = text
         return replace(self, Y=Y, labels=names, label_texts=texts)
+
+
+def _whole_numbers(rows: Any) -> Ints:
+    """Numbers of rows as an array; a mask is refused, which would be taken for the rows 0 and 1."""
+    try:
+        found = np.asarray(rows)
+    except ValueError:  # lists of different lengths
+        found = np.array(None)
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        raise DataError("the rows to take are no list of whole numbers; of a mask, give numpy.flatnonzero(mask)")
+    return found

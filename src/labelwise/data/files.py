@@ -8,6 +8,7 @@ import bz2
 import codecs
 import lzma
 import queue
+import re
 import stat
 import sys
 import threading
@@ -26,6 +27,8 @@ Compression: TypeAlias = Literal["gz", "xz", "zst", "bz2"]
 
 SUFFIXES: dict[str, Compression] = {".gz": "gz", ".xz": "xz", ".zst": "zst", ".bz2": "bz2"}
 BLOCK_BYTES = 1 << 23  # some 40 ms of decompression: long beside the 5 ms a thread may wait for the GIL
+FIRST_PIECE_BYTES = 1 << 12
+"""What a decompressor is given of a member that is not the first of its file, before it is given more."""
 BLOCKS_AHEAD = 3
 LARGEST_RATIO = 100
 """A compressed file may unpack to so many times its size; texts unpack to three to twenty times."""
@@ -34,6 +37,7 @@ ALWAYS_UNPACKED = 1 << 24
 NUMBERS_WITHOUT_PROOF = 1 << 22
 """Labels, or rows of a matrix, that a file may claim to have, however small it is."""
 
+_NOT_ZERO = re.compile(rb"[^\0]")
 _MAGIC: dict[bytes, Compression] = {
     b"\x1f\x8b": "gz",
     b"\xfd7zXZ\x00": "xz",
@@ -345,9 +349,20 @@ def _plain(raw: BinaryIO) -> Generator[bytes, None, None]:
 def _drain(
     raw: BinaryIO, new: Callable[[], _Decompressor], damage: tuple[type[Exception], ...]
 ) -> Generator[bytes, None, None]:
-    """Everything in an archive of one or more members."""
-    decompressor, data = new(), raw.read(BLOCK_BYTES)
+    """Everything in an archive of one or more members.
+
+    A decompressor copies what follows its member. So members after the first are fed in pieces that begin small and
+    grow: an archive of many small members would take a time that grows with the square of its size.
+    """
+    decompressor, read, at, step, data = new(), b"", 0, BLOCK_BYTES, b""
     while True:
+        if decompressor.needs_input:
+            if at == len(read):
+                read, at = raw.read(BLOCK_BYTES), 0
+            if not read:
+                raise DamagedError("it ends early")
+            data = read[at : at + step]
+            at, step = at + len(data), min(2 * step, BLOCK_BYTES)
         try:
             chunk = decompressor.decompress(data, BLOCK_BYTES)
         except damage as err:
@@ -356,11 +371,9 @@ def _drain(
             yield chunk
         data = b""
         if decompressor.eof:
-            data = decompressor.unused_data.lstrip(b"\0")  # members may be padded with zeros
-            while not data:
-                if not (more := raw.read(BLOCK_BYTES)):
+            at -= len(decompressor.unused_data)
+            while (found := _NOT_ZERO.search(read, at)) is None:  # members may be padded with zeros
+                read, at = raw.read(BLOCK_BYTES), 0
+                if not read:
                     return
-                data = more.lstrip(b"\0")
-            decompressor = new()
-        elif decompressor.needs_input and not (data := raw.read(BLOCK_BYTES)):
-            raise DamagedError("it ends early")
+            decompressor, at, step = new(), found.start(), FIRST_PIECE_BYTES

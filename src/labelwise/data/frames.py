@@ -199,6 +199,8 @@ def _cell(cell: Any) -> Any:
 
 def _numbers(table: Any) -> Any:
     """A sparse matrix of a table of numbers; None if it holds anything else."""
+    if isinstance(table, np.ma.MaskedArray):
+        raise DataError("an array has masked values; fill them, or leave these rows out")
     try:
         values = np.asarray(table)
     except (TypeError, ValueError, ImportError):

@@ -96,6 +96,8 @@ def located(config: EncoderConfig | Path | str | None) -> tuple[EncoderConfig, P
             raise UsageError(f"the folder {folder} holds no config.json; give a folder written by save_pretrained")
         check_folder(folder)
         return saved_config(folder).validated(), folder
+    if not isinstance(config, str | EncoderConfig | None):
+        raise UsageError(f"the encoder is {shown(config)}; give its name, its folder or its settings (EncoderConfig)")
     settings = EncoderConfig(name=config) if isinstance(config, str) else config or EncoderConfig()
     settings = settings.validated()
     folder = find_encoder(settings.name)

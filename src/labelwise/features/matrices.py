@@ -47,7 +47,8 @@ def indicator_matrix(matrix: Any, name: str = "Y") -> Csr:
             f"{name} has the value {csr.data[at]} in {place_of(csr, at)}; give 1 where a document has a label, and 0 "
             "elsewhere"
         )
-    made: Csr = sp.csr_array((csr.data.astype(np.float32), csr.indices, csr.indptr), shape=csr.shape)
+    ones = (csr.data != 0).astype(np.float32)  # 32 bits would make 0 of the smallest 64-bit numbers
+    made: Csr = sp.csr_array((ones, csr.indices, csr.indptr), shape=csr.shape)
     made = sorted_copy(made)
     made.eliminate_zeros()
     made.data[:] = 1
@@ -65,6 +66,8 @@ def checked_csr(matrix: Any, name: str) -> tuple[Csr, bool]:
         raise DataError(f"{name} has the shape {matrix.shape}; at most {LARGEST} rows and columns are possible")
     if matrix.format in ("csr", "csc", "bsr", "coo") and not isinstance(matrix.data, np.ndarray):
         raise _damaged(name, matrix.shape)
+    if isinstance(getattr(matrix, "data", None), np.ma.MaskedArray):
+        raise DataError(f"{name} has masked values; fill them, or leave these entries out")
     if matrix.dtype.kind not in _NUMBERS:
         raise DataError(f"{name} has values of the type {matrix.dtype}; give real numbers, such as float32")
     if matrix.format in ("csr", "csc", "bsr"):
@@ -73,6 +76,8 @@ def checked_csr(matrix: Any, name: str) -> tuple[Csr, bool]:
         for axis, coordinates in enumerate((matrix.row, matrix.col)):
             if coordinates.size != matrix.data.size or not _in_range(coordinates, matrix.shape[axis]):
                 raise _damaged(name, matrix.shape)
+    elif matrix.format == "dia" and not _has_an_offset_for_each_diagonal(matrix):
+        raise _damaged(name, matrix.shape)
     csr = _as_csr(matrix, name)
     return csr, _is_sorted(csr)
 
@@ -124,6 +129,8 @@ def _as_csr(matrix: Any, name: str) -> Csr:
 def _check_compressed(matrix: Any, name: str) -> None:
     """Refuse a matrix whose arrays do not fit each other or its shape."""
     n_rows, n_columns = matrix.shape
+    if matrix.data.ndim != (3 if matrix.format == "bsr" else 1):
+        raise _damaged(name, matrix.shape)
     if matrix.format == "bsr":
         n_rows, n_columns = n_rows // matrix.blocksize[0], n_columns // matrix.blocksize[1]
     n_outer, n_inner = (n_columns, n_rows) if matrix.format == "csc" else (n_rows, n_columns)
@@ -137,6 +144,13 @@ def _check_compressed(matrix: Any, name: str) -> None:
     )
     if not fits or not _in_range(indices, n_inner):
         raise _damaged(name, matrix.shape)
+
+
+def _has_an_offset_for_each_diagonal(matrix: Any) -> bool:
+    """Whether a matrix of diagonals tells once for each of them where it lies: scipy reads as many offsets as rows."""
+    offsets, data = matrix.offsets, matrix.data
+    fits = isinstance(data, np.ndarray) and data.ndim == 2 and _holds_whole_numbers(offsets)
+    return fits and len(data) == len(offsets) == len(np.unique(offsets))
 
 
 def _holds_whole_numbers(array: Any) -> bool:

@@ -12,6 +12,7 @@ from labelwise.data.files import read_lines
 from labelwise.data.label_names import distinct
 from labelwise.errors import DataError, UsageError
 from labelwise.features.texts import is_collection
+from labelwise.storage.paths import checked_path
 
 KEYS = ("label", "text", "examples")
 
@@ -41,7 +42,7 @@ class NewLabel:
 
 def read_new_labels(path: Path | str) -> list[NewLabel]:
     """Labels from a file with a JSON object on each line: label, and optionally text and examples."""
-    path = Path(path)
+    path = checked_path(path)
     found: list[NewLabel] = []
     lines: dict[str, int] = {}
     numbered = (

@@ -18,6 +18,7 @@ from labelwise.events import Task
 from labelwise.models.base import load_model
 from labelwise.models.registry import check_destination
 from labelwise.storage import to_json
+from labelwise.storage.paths import checked_path
 from labelwise.storage.shared_parts import SharedParts
 
 if TYPE_CHECKING:
@@ -73,9 +74,9 @@ def from_pretrained(
     >>> model.predict(["my shoe"], top_k=1)[0]
     [('shoe', 0.8...)]
     """
-    if Path(folder_or_repo).is_dir():
-        return load_model(folder_or_repo, verify=verify)
     repo = str(folder_or_repo)
+    if checked_path(folder_or_repo).is_dir():
+        return load_model(folder_or_repo, verify=verify)
     if not _REPOSITORY.fullmatch(repo) or repo.startswith("."):
         raise StorageError(f"{repo} is neither a folder nor a name of a repository; give a folder, or user/model")
     hub = _hub()

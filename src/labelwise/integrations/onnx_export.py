@@ -19,6 +19,7 @@ from labelwise.features.encoder_folder import DESCRIPTION, checksum, is_exported
 from labelwise.integrations.quantized_export import pack_ranker, ranker_folders
 from labelwise.models.registry import known_kind
 from labelwise.rank.quantized import Bits
+from labelwise.storage.paths import checked_path
 from labelwise.types import OnEvent
 
 OPSET = 20
@@ -50,7 +51,7 @@ def export_model(
     overwrite
         Replace a folder at the destination.
     """
-    source, destination = Path(source), Path(destination)
+    source, destination = checked_path(source), checked_path(destination)
     kind = known_kind(storage.read_description(source).get("kind"), source)
     places = sorted(file.parent for file in source.rglob(DESCRIPTION))
     linear = [] if ranker is None else ranker_folders(source)

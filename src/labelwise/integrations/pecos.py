@@ -29,6 +29,7 @@ from labelwise.rank.sparse_weights import LevelWeights
 from labelwise.rank.tree import TrainedTree
 from labelwise.storage import read_json
 from labelwise.storage.npz import load_npz
+from labelwise.storage.paths import checked_path
 from labelwise.types import Csr, OnEvent
 
 log = logging.getLogger(__name__)
@@ -77,7 +78,7 @@ def load_xr_linear(
     >>> model = load_xr_linear("pecos-model", label_names=names)
     >>> model.predict(X, top_k=5)[0]
     """
-    place = Path(folder)
+    place = checked_path(folder)
     ranker = place / "ranker" if (place / "ranker").is_dir() else place
     about = _param(ranker, "HierarchicalMLModel")
     depth = about.get("depth", len(list(ranker.glob("*.model"))))

@@ -345,7 +345,7 @@ class Model(ABC):
             self.calibrator_.save(folder / "calibration.json")
         if self.exemplars_ is not None:
             self.exemplars_.save(folder / "memory")
-        (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
+        (folder / "README.md").write_text(card, encoding="utf-8", errors="backslashreplace", newline="\n")
         about = {"config": self.config, **more, "n_labels": len(self.labels_), "report": self.report_.to_dict()}
         storage.write_description(folder, kind=self.kind, config=about)
 

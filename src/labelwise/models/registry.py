@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from labelwise.config import EnsembleConfig, LinearTreeConfig, ModelConfig, XTransformerConfig
 from labelwise.errors import StorageError, UsageError
 from labelwise.storage import read_description
+from labelwise.storage.paths import checked_path
 
 if TYPE_CHECKING:
     from labelwise.models.base import Model
@@ -65,7 +66,7 @@ def known_kind(kind: object, path: Path) -> str:
 
 def check_destination(path: Path | str) -> None:
     """Refuse to write a model to a place that holds anything but a model; an empty folder, or none, is fine."""
-    path = Path(path)
+    path = checked_path(path)
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is a file; give a folder for the model")
     if not path.is_dir() or not any(path.iterdir()):

@@ -17,8 +17,11 @@ import scipy.sparse as sp
 from labelwise.errors import DataError, need
 from labelwise.predictions.result import Predictions
 from labelwise.predictions.writing import SUFFIXES, Row, format_of, open_text
-from labelwise.storage.npz import load_npz
+from labelwise.storage.npz import MOST_UNPACKED, UNPACKED_PER_BYTE, load_npz
+from labelwise.storage.parquet import must_be_counted, plain_batches
+from labelwise.storage.paths import checked_path
 
+ROWS_PER_BATCH = 4096
 MOST_LETTERS = 1 << 26
 """Characters of a line, at most."""
 MOST_NUMBERED = 10_000_000
@@ -55,7 +58,7 @@ def read_predictions(
     >>> predictions.ids, predictions[0]
     (['d1'], [('shoe', 0.9), ('red', 0.4)])
     """
-    path = Path(path)
+    path = checked_path(path)
     kind = format_of(path, (*SUFFIXES, ".npz"))
     if not path.is_file():
         raise DataError("there is no such file", path=path)
@@ -107,12 +110,27 @@ def _read_jsonl(path: Path) -> Iterator[Record]:
 
 def _lines(file: IO[str], path: Path) -> Iterator[str]:
     """The lines of a text, none of which is too long for a document."""
-    number = 1
+    number, left = 1, _most_unpacked(path)
     while text := file.readline(MOST_LETTERS + 1):
         if len(text) > MOST_LETTERS:
             raise DataError(f"the line has more than {MOST_LETTERS:,} characters", path=path, line=number)
+        left -= len(text)
+        if left < 0:
+            raise _too_large(path)
         yield text
         number += 1
+
+
+def _most_unpacked(path: Path) -> int:
+    return max(MOST_UNPACKED, UNPACKED_PER_BYTE * path.stat().st_size)
+
+
+def _too_large(path: Path) -> DataError:
+    size = path.stat().st_size
+    return DataError(
+        f"unpacks to more than {_most_unpacked(path):,} bytes, from {size:,}; unpack it first if that is meant",
+        path=path,
+    )
 
 
 def _pair(entry: Any, rank: int) -> tuple[str, float]:
@@ -156,12 +174,20 @@ def _read_csv(path: Path) -> Iterator[Record]:
 def _read_parquet(path: Path) -> Iterator[Record]:
     parquet = need("pyarrow.parquet", extra="parquet", purpose="parquet files")
     arrow = need("pyarrow", extra="parquet", purpose="parquet files")
+    names, most = ["id", "labels", "scores"], _most_unpacked(path)
+    rows: list[Any] = []
     try:
-        table = parquet.read_table(path, columns=["id", "labels", "scores"])
-        columns = [table.column(name).to_pylist() for name in ("id", "labels", "scores")]
+        with parquet.ParquetFile(path) as file:
+            if file.metadata.num_rows > most:
+                raise _too_large(path)
+        with parquet.ParquetFile(path, read_dictionary=must_be_counted(path, most)) as file:
+            for table in plain_batches(file, names, rows=ROWS_PER_BATCH, most=most):
+                rows += zip(*(table.column(name).to_pylist() for name in names), strict=True)
+    except OverflowError as err:
+        raise _too_large(path) from err
     except (arrow.ArrowException, KeyError, OSError) as err:
         raise DataError(f"expected parquet with the columns id, labels and scores ({err})", path=path) from err
-    for line, (name, labels, scores) in enumerate(zip(*columns, strict=True), 1):
+    for line, (name, labels, scores) in enumerate(rows, 1):
         try:
             pairs = [(str(label), float(score)) for label, score in zip(labels, scores, strict=True)]
         except (ValueError, TypeError, OverflowError) as err:

@@ -14,6 +14,8 @@ from labelwise.config.settings import Count, checked_value
 from labelwise.errors import DataError, MissingExtraError, UsageError
 from labelwise.predictions.ranking import keep_best, rank_all
 from labelwise.predictions.writing import write_rows
+from labelwise.storage.checks import is_below, is_offsets
+from labelwise.storage.paths import checked_path
 from labelwise.types import Csr
 
 
@@ -49,11 +51,15 @@ class Predictions:
         if not sp.issparse(self.matrix) or self.matrix.ndim != 2 or self.matrix.format != "csr":
             raise DataError(f"the predictions are a {type(self.matrix).__name__}; give a scipy.sparse.csr_array")
         n_docs, n_labels = self.matrix.shape
+        indptr, indices = self.matrix.indptr, self.matrix.indices
+        fits = len(indptr) == n_docs + 1 and is_offsets(indptr, indices.size) and len(self.matrix.data) == indices.size
+        if not fits or not is_below(indices, n_labels):
+            raise DataError(
+                f"the matrix of the predictions is damaged: an index lies outside its shape {n_docs, n_labels}; "
+                "build it again"
+            )
         for name, given in (("labels", self.labels), ("ids", self.ids)):
-            if (given is None and name == "labels") or (
-                given is not None
-                and (isinstance(given, str | bytes) or not hasattr(given, "__len__") or not np.ndim(given))
-            ):
+            if not (_is_list(given) or (given is None and name == "ids")):
                 raise DataError(f"{name} of the predictions is {type(given).__name__}; give a list of strings")
         if len(self.labels) != n_labels:
             raise DataError(
@@ -142,7 +148,7 @@ class Predictions:
         Documents without ids are numbered from 0. The file appears whole or not at all.
         """
         ids = self.ids if self.ids is not None else [str(i) for i in range(len(self))]
-        write_rows(Path(path), ids, self)
+        write_rows(checked_path(path), ids, self)
 
 
 def _is_list(value: object) -> bool:

@@ -53,6 +53,10 @@ class JsonErrorProtocol(HttpToolsProtocol):
 
     _in_head = False
     _head = 0
+    _in_body = False
+    _got_body = False
+    _beside_body = 0
+    """Bytes since the last ones of a body: extensions of a chunk's head, and the lines after the last chunk."""
     _due: asyncio.TimerHandle | None = None
     _refusal: Refusal | None = None
 
@@ -78,10 +82,16 @@ class JsonErrorProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Count the bytes of a head, and refuse a head that is too large."""
+        """Count the bytes of a head, and refuse a head that is too large, or so much beside a body."""
         if self._refusal is not None:
             return
+        self._got_body = False
         super().data_received(data)
+        if self._in_body:
+            self._beside_body = 0 if self._got_body else self._beside_body + len(data)
+            if self._beside_body > MAX_HEAD:
+                message = "there is too much beside the chunks of the body."
+                self._refuse(Refusal(431, "Request Header Fields Too Large", "too_large", message))
         if self._in_head:
             self._head += len(data)
             if self._head > MAX_HEAD:
@@ -93,12 +103,28 @@ class JsonErrorProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Start to count: a head begins."""
         self._in_head, self._head = True, 0
+        self._in_body, self._beside_body = False, 0
         super().on_message_begin()
         self.scope["state"]["more_requests"] = self._more_requests  # read by `with_headers`
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header; those after the body are dropped, which nobody reads."""
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        """Note that a part of the body has come."""
+        self._got_body = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Note that the body is complete."""
+        self._in_body = False
+        super().on_message_complete()
+
     def on_headers_complete(self) -> None:
         """Cancel the timer: the head is complete."""
-        self._in_head = False
+        self._in_head, self._in_body = False, True
         self._cancel_timer()
         before = self.cycle
         super().on_headers_complete()

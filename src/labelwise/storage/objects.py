@@ -33,6 +33,7 @@ from labelwise.storage.checks import (
     parse_json,
     typed,
 )
+from labelwise.storage.paths import checked_path
 from labelwise.storage.replacing import atomic_file, atomic_folder
 from labelwise.types import Csr
 
@@ -90,7 +91,7 @@ def write_json(path: Path | str, value: Any) -> None:
     """Write JSON that people can read, whole or not at all."""
     with atomic_file(path) as aside:
         text = json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
-        aside.write_text(text + "\n", encoding="utf-8")
+        aside.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")  # halves of characters
 
 
 def save(
@@ -161,7 +162,7 @@ def load(path: Path | str, *, kind: str, verify: bool = True) -> Saved:
     verify
         Read the arrays once to compare their checksum; without it only sizes are compared.
     """
-    path = Path(path)
+    path = checked_path(path)
     description = Entries(read_description(path, kind=kind), path / CONFIG)
     file = path / ARRAYS
     if not file.exists():

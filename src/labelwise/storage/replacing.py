@@ -38,6 +38,7 @@ from labelwise.storage.leftovers import (
     temporary,
     temporary_paths,
 )
+from labelwise.storage.paths import checked_path
 from labelwise.storage.write_errors import check_name, told_as_storage_error
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ PATIENCE_SECONDS = 60.0
 @contextmanager
 def atomic_file(path: Path | str) -> Iterator[Path]:
     """Give a temporary path beside `path`; what was written there takes its place when the block ends well."""
-    path = Path(path)
+    path = checked_path(path)
     check_name(path)
     with told_as_storage_error(path), _parents(path):
         clean_beside(path)
@@ -80,7 +81,7 @@ def atomic_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path
 
     An existing non-empty folder is refused unless `overwrite`, and then kept until the new one is complete.
     """
-    path = Path(path)
+    path = checked_path(path)
     check_name(path)
     with told_as_storage_error(path), _parents(path):
         clean_beside(path)
@@ -304,7 +305,7 @@ def read_whole(path: Path | str, read: Callable[[Path], T]) -> T:
     new one, or some are missing, and the folder is read again. The open folder keeps its number on the disk from being
     used for another one.
     """
-    path = Path(path)
+    path = checked_path(path)
     begin = time.monotonic()
     while True:
         place = present_place(path)

@@ -37,6 +37,7 @@ from labelwise.errors import StorageError, UsageError
 from labelwise.storage import atomic_folder, read_json, write_json
 from labelwise.storage.fingerprint import fingerprint
 from labelwise.storage.leftovers import TemporaryPath, beside, left_behind, remove, size
+from labelwise.storage.paths import checked_path
 from labelwise.storage.replacing import clean, clean_beside, clean_folder
 from labelwise.storage.write_errors import told_as_storage_error
 from labelwise.types import OnEvent
@@ -77,7 +78,7 @@ class RunDirectory:
     """
 
     def __init__(self, path: Path | str, *, purpose: str = "", on_event: OnEvent | None = None) -> None:
-        self.path, self.purpose = Path(path), purpose
+        self.path, self.purpose = checked_path(path), purpose
         self._listener = on_event
         self._run: dict[str, Any] | None = None
         self._held = ExitStack()

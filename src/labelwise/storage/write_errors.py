@@ -12,6 +12,7 @@ from pathlib import Path
 
 from labelwise.errors import LabelwiseError, StorageError, UsageError
 from labelwise.storage.leftovers import beside, remove
+from labelwise.storage.paths import checked_path
 
 PROBE_BYTES = 1 << 16
 """Size of the file that is written to try a destination."""
@@ -90,7 +91,7 @@ def check_writable(path: Path | str, *, is_file: bool = False) -> None:
 
     A file is written beside it, in the nearest folder that exists, and removed.
     """
-    path = Path(path)
+    path = checked_path(path)
     check_name(path)
     if is_file and path.is_dir():
         raise UsageError(f"{path} is a folder; give a file to write")

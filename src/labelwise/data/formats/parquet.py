@@ -14,6 +14,7 @@ from labelwise.data.files import check_regular, most_unpacked, too_large
 from labelwise.data.formats.format import FileFormat
 from labelwise.data.formats.records import ROWS_PER_BATCH, RecordSource, joined, require_columns
 from labelwise.errors import DataError, UsageError, need
+from labelwise.storage.parquet import must_be_counted, plain_batches
 
 
 @dataclass(kw_only=True)
@@ -184,20 +185,28 @@ class _Parquet:
             n_rows: int = self._file.metadata.num_rows
         except self.damage as err:
             raise self._damaged(err) from err
-        if max(sum(sizes), n_rows) > (most := most_unpacked(path, max_unpacked)):
-            raise too_large(path, most)
+        self._most = most_unpacked(path, max_unpacked)
+        if max(sum(sizes), n_rows) > self._most:
+            raise too_large(path, self._most)
+        try:
+            if counted := must_be_counted(path, self._most):
+                self._file = parquet.ParquetFile(path, read_dictionary=counted)
+        except self.damage as err:
+            raise self._damaged(err) from err
         if len(set(self.columns)) < len(self.columns):
             message = f"column names must differ; there are: {', '.join(map(repr, self.columns))}"
             raise DataError(message, path=path)
 
     def batches(self, columns: list[str]) -> Iterator[Any]:
         """Record batches of these columns."""
-        rows = self._file.iter_batches(batch_size=ROWS_PER_BATCH, columns=columns)
+        rows = plain_batches(self._file, columns, rows=ROWS_PER_BATCH, most=self._most)
         while True:
             try:
                 table = next(rows)
             except StopIteration:
                 return
+            except OverflowError as err:
+                raise too_large(self.path, self._most) from err
             except self.damage as err:
                 raise self._damaged(err) from err
             yield table

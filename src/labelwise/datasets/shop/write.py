@@ -12,6 +12,7 @@ from labelwise.datasets.shop.generate import ListingBlock, Shop, product_id
 from labelwise.errors import UsageError
 from labelwise.events import Task
 from labelwise.storage import atomic_folder, check_writable
+from labelwise.storage.paths import checked_path
 from labelwise.types import OnEvent
 
 GRAMMAR_VERSION = 1
@@ -81,7 +82,7 @@ def write_shop(
     ShopSummary
         Counts of what was written.
     """
-    path = Path(path)
+    path = checked_path(path)
     _check_destination(path, overwrite=overwrite)
     check_writable(path)
     shop = Shop(n_products, n_queries, seed=seed, test_fraction=test_fraction)
