@@ -6,6 +6,7 @@ import json
 import lzma
 import zlib
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import isfinite
 from pathlib import Path
@@ -218,6 +219,10 @@ def _assemble(
         if found is None and n_docs != len(ids):
             raise DataError(f"{n_docs} documents without ids, but {len(ids)} are expected", path=path)
         if found is not None:
+            if wanted is not None and len(wanted) < len(ids):
+                twice = Counter(ids).most_common(1)[0][0]
+                message = f"several documents have the id {twice!r}, so predictions cannot be matched by ids"
+                raise DataError(f"{message}; give every document an id of its own", path=path)
             if missing := [name for name in ids if name not in seen]:
                 raise DataError(
                     f"no predictions for {len(missing)} documents, the first is {missing[0]!r}; "
