@@ -124,7 +124,7 @@ def test_what_is_refused(labelwise, model, shop, shop_features, lines, tmp_path,
         assert labelwise("predict", model, lines, *wrong).code == 2
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9\n"), encoding="utf-8"))
     result = labelwise("predict", model, "-")
-    assert (result.code, "standard input is not utf-8" in result.err) == (1, True)
+    assert (result.code, "standard input, line 1: not UTF-8 (byte 0xe9" in result.err) == (1, True)
 
 
 def test_readable():

@@ -110,6 +110,18 @@ def load_documents(
     return dataset
 
 
+def columns_of(
+    path: Path | str,
+    split: str,
+    *,
+    format: Format | None = None,  # noqa: A002
+    options: ReadOptions,
+) -> list[str] | None:
+    """What the columns of a split are called, in formats that have columns; None in others."""
+    source = open_source(path, format=format, options=options)
+    return source.columns(_split_there(source, split)) if isinstance(source, RecordSource) else None
+
+
 def arriving_documents(
     form: Format, bad: BadRows, *, on_event: OnEvent | None = None, **options: Any
 ) -> Iterator[Dataset]:

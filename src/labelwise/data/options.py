@@ -20,15 +20,21 @@ BYTES_PER_CHARACTER = 6
 """Bytes of a character that is written as an escape."""
 
 
+class Usual(str):
+    """A default that nobody asked for: a command may put what a model was trained with in its place."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
     """How to read data files; `load_dataset`, `load_splits` and `convert` take these as keywords."""
 
-    text_column: str = "text"
+    text_column: str = Usual("text")
     """Column that holds the text; several, separated by commas, are joined by a space: "title,content"."""
-    labels_column: str = "labels"
+    labels_column: str = Usual("labels")
     """Column that holds the labels: a list, a JSON list as a string, or a separated string."""
-    id_column: str = "id"
+    id_column: str = Usual("id")
     """Column that holds the document's own id; the files may lack it."""
     label_separator: str | None = None
     """What separates labels in a string, or "none" if a string is one label. Not given: the first of ; | , that occurs
@@ -53,7 +59,7 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
-            if name != "libsvm_base":
+            if name != "libsvm_base" and not isinstance(getattr(self, name), Usual):
                 object.__setattr__(self, name, checked_value(kind, getattr(self, name), name))
         if not _is_text_encoding(self.encoding):
             raise UsageError(f"unknown encoding {self.encoding!r}; try utf-8, latin-1, cp1252 or utf-16")

@@ -46,6 +46,14 @@ def find_columns(
     return Columns(text, labels, ids)
 
 
+def text_columns(there: Collection[str], names: str) -> list[str] | None:
+    """The columns that `names` means, which may be several, separated by commas; None if one is not there."""
+    try:
+        return _Finder(list(there), Path(), None, None).several(names, "")
+    except DataError:
+        return None
+
+
 def has_columns(there: Sequence[str], options: ReadOptions, *, with_labels: bool = True) -> bool:
     """Whether the columns of text and labels are all there."""
     try:
