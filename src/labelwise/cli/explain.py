@@ -63,9 +63,7 @@ class Explain(Command):
         documents = None
         if self.data is not None:
             read = as_trained(self.read, model, self.data, show, split=self.split, format=self.format)
-            documents = load_dataset(
-                self.data, self.split, format=self.format, on_event=show.on_event, **asdict(read)
-            )
+            documents = load_dataset(self.data, self.split, format=self.format, on_event=show.on_event, **asdict(read))
         explanations = explain(
             model,
             text,

@@ -133,9 +133,7 @@ class Predict(Command):
     def _data(self, path: Path, model: Model, show: Show) -> Iterator[tuple[list[str], list[str] | Csr]]:
         """Documents of a data set, all of them read first."""
         if self.format is None and not path.exists() and " " in str(path):
-            raise DataError(
-                f'there is no such file or folder; if it is a text, pass --text "{path}"', path=self.texts
-            )
+            raise DataError(f'there is no such file or folder; if it is a text, pass --text "{path}"', path=self.texts)
         read = self.read
         if model.reads_texts and model.report_.columns is not None:
             place = {"split": self.split, "format": self.format}

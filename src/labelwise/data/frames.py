@@ -70,7 +70,13 @@ def dataset_from_frame(
         reasons = f"; the first: {bad.reasons[0]}" if bad.reasons else ""
         raise DataError(f"no row of the frame is left to use{reasons}")
     names = vocabulary.names
-    return Dataset(Y=label_matrix([batch], len(names)), labels=names, texts=batch.texts, ids=batch.ids, positions=positions([batch]))
+    return Dataset(
+        Y=label_matrix([batch], len(names)),
+        labels=names,
+        texts=batch.texts,
+        ids=batch.ids,
+        positions=positions([batch]),
+    )
 
 
 def column_names(frame: Any) -> list[str]:

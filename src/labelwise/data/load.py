@@ -105,7 +105,7 @@ def load_documents(
         return load_dataset(path, split, format=format, on_event=on_event, **{**options, "allow_unlabelled": True})
     source.with_labels = False
     split = _split_there(source, split)
-    dataset = _dataset(source, _read(source, split, bad, on_event))
+    dataset = read_split(source, split, bad, on_event)
     bad.report(on_event, source.path)
     return dataset
 
@@ -222,6 +222,11 @@ def load_splits(
             if split != "train":
                 _report_unseen(dataset, used, split, source.path, on_event)
     return splits
+
+
+def read_split(source: DataSource, split: str, bad: BadRows, on_event: OnEvent | None) -> Dataset:
+    """A split of an open source; what `bad` gathers is not reported yet."""
+    return _dataset(source, _read(source, split, bad, on_event))
 
 
 def scan_labels(source: DataSource, split: str, on_event: OnEvent | None) -> None:

@@ -102,7 +102,7 @@ class ReadOptions:
 def _checked_delimiter(delimiter: str) -> str:
     """A character that can separate fields."""
     delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
-    if len(delimiter) != 1 or delimiter in "\r\n\"":
+    if len(delimiter) != 1 or delimiter in '\r\n"':
         raise UsageError(f"delimiter is {delimiter!r}; give one character, such as ';', or tab")
     return delimiter
 

@@ -5,11 +5,12 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-from labelwise.data.archive import WriteCompression
+from labelwise.data.archive import WriteCompression, open_writer
 from labelwise.data.batch import DocumentBatch
 from labelwise.data.builder import RecordBuilder
 from labelwise.data.files import TextBlock, read_blocks
@@ -20,6 +21,7 @@ from labelwise.data.formats.writer import TextWriter, named_rows
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.data.standard_input import STANDARD_INPUT
 from labelwise.errors import DataError
+from labelwise.types import Ints
 
 DELIMITERS = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'"}
 """What may separate fields, and what it is called."""
@@ -37,9 +39,7 @@ class CsvSource(RecordSource):
         """The documents of a file."""
         options, with_labels = builder.options, builder.labels is not None
         table = self.table(path, builder.bad, with_labels=with_labels)
-        columns = find_columns(
-            table.header, options, path, table.first_line, bad=builder.bad, with_labels=with_labels
-        )
+        columns = find_columns(table.header, options, path, table.first_line, bad=builder.bad, with_labels=with_labels)
         text_at = [table.header.index(name) for name in columns.text]
         labels_at = None if columns.labels is None else table.header.index(columns.labels)
         id_at = None if columns.id is None else table.header.index(columns.id)
@@ -63,6 +63,18 @@ class CsvSource(RecordSource):
     def columns(self, split: str) -> list[str]:
         """What the header names."""
         return self.table(self.files[split], BadRows(skip=True), with_labels=self.with_labels).header
+
+    def copy_rows(self, path: Path, part_of: Ints, files: Sequence[Path], compression: WriteCompression | None) -> None:
+        """Copy rows into new files with the same header."""
+        table = self.table(path, BadRows(skip=True))
+        with ExitStack() as stack:
+            outs = [stack.enter_context(open_writer(file, compression)) for file in files]
+            writers = [csv.writer(out, delimiter=table.delimiter) for out in outs]
+            for writer in writers:
+                writer.writerow(table.header)
+            for part, (_, row) in zip(part_of.tolist(), table.rows(), strict=False):
+                if row is not None and part >= 0:
+                    writers[part].writerow(row)
 
     def label_cells(self, path: Path) -> Iterator[list[str]]:
         """The label column, row by row."""

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from labelwise.data.archive import WriteCompression, open_writer
 from labelwise.data.batch import DocumentBatch, kind_of
 from labelwise.data.builder import RecordBuilder
 from labelwise.data.files import TextBlock, read_blocks
@@ -15,6 +17,7 @@ from labelwise.data.formats.records import RecordSource, joined
 from labelwise.data.formats.writer import TextWriter, named_rows
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError
+from labelwise.types import Ints
 
 
 @dataclass(kw_only=True)
@@ -33,6 +36,18 @@ class JsonlSource(RecordSource):
             cells = (_labels(row, self.options) for row in rows if row is not None)
             yield [cell for cell in cells if isinstance(cell, str)]
 
+    def copy_rows(self, path: Path, part_of: Ints, files: Sequence[Path], compression: WriteCompression | None) -> None:
+        """Copy lines into new files."""
+        bad, parts = BadRows(skip=True), iter(part_of.tolist())
+        with ExitStack() as stack:
+            outs = [stack.enter_context(open_writer(file, compression)) for file in files]
+            for block in read_blocks(path, bad=bad, **self.options.decoding):
+                for line in block.lines(path, bad):
+                    if line is not None and (not line or line.isspace()):
+                        continue
+                    part = next(parts, -1)
+                    if line is not None and part >= 0:
+                        outs[part].write(f"{line}\n")
 
     def columns(self, split: str) -> list[str]:
         """The names in the first object."""

@@ -15,6 +15,7 @@ from labelwise.data.formats.columns import Columns, find_columns
 from labelwise.data.formats.format import FileFormat
 from labelwise.data.formats.records import ROWS_PER_BATCH, RecordSource, joined
 from labelwise.errors import DataError, UsageError, need
+from labelwise.types import Ints
 
 
 @dataclass(kw_only=True)
@@ -53,6 +54,12 @@ class ParquetSource(RecordSource):
                 for table in parquet.batches([columns.labels]):
                     yield [cell for cell in table.column(0).to_pylist() if isinstance(cell, str)]
 
+    def copy_rows(self, path: Path, part_of: Ints, files: Sequence[Path], compression: WriteCompression | None) -> None:
+        """Copy rows into new files with the same columns."""
+        parquet, codec = _pyarrow("parquet"), codec_of(compression)
+        table = parquet.read_table(path)
+        for part, file in enumerate(files):
+            parquet.write_table(table.take(np.flatnonzero(part_of == part)), file, compression=codec)
 
     def columns(self, split: str) -> list[str]:
         """What the columns are called."""
@@ -63,15 +70,9 @@ class ParquetSource(RecordSource):
 class ParquetWriter:
     """Writes parquet with a list column of labels; a batch is a row group."""
 
-    _CODECS: Mapping[WriteCompression | None, str] = {None: "snappy", "gz": "gzip", "zst": "zstd"}
-
     def __init__(self, folder: Path, compression: WriteCompression | None) -> None:
         self._arrow, self._parquet = _pyarrow(), _pyarrow("parquet")
-        if compression not in self._CODECS:
-            raise UsageError(
-                f"parquet files cannot be compressed with {compression}; choose gz, zst or nothing (snappy)"
-            )
-        self._folder, self._codec = folder, self._CODECS[compression]
+        self._folder, self._codec = folder, codec_of(compression)
         self._writers: dict[str, Any] = {}
 
     def write(self, split: str, batch: DocumentBatch, names: Sequence[str]) -> None:
@@ -96,6 +97,16 @@ class ParquetWriter:
         """Close every file."""
         for writer in self._writers.values():
             writer.close()
+
+
+_CODECS: Mapping[WriteCompression | None, str] = {None: "snappy", "gz": "gzip", "zst": "zstd"}
+
+
+def codec_of(compression: WriteCompression | None) -> str:
+    """What parquet calls a compression."""
+    if compression not in _CODECS:
+        raise UsageError(f"parquet files cannot be compressed with {compression}; choose gz, zst or nothing (snappy)")
+    return _CODECS[compression]
 
 
 def _pyarrow(module: str = "") -> Any:

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from labelwise.data.archive import WriteCompression
 from labelwise.data.batch import DocumentBatch, FileSource, LabelVocabulary
 from labelwise.data.builder import RecordBuilder, looks_like_list
 from labelwise.data.label_names import label_list
 from labelwise.data.formats.separators import Separator, guess_separator
 from labelwise.data.options import BadRows, ReadOptions
+from labelwise.types import Ints
 
 ROWS_PER_BATCH = 4096
 ROWS_TO_GUESS = 1000
@@ -51,6 +53,10 @@ class RecordSource(FileSource, ABC):
     def columns(self, split: str) -> list[str]:
         """What the columns of a split are called; those of its first row where every row names its own."""
 
+    @abstractmethod
+    def copy_rows(self, path: Path, part_of: Ints, files: Sequence[Path], compression: WriteCompression | None) -> None:
+        """Copy the rows of a file into new files: the row at place i goes to ``files[part_of[i]]``, or nowhere."""
+
     @cached_property
     def separator(self) -> Separator:
         """What separates labels in strings; guessed once, from the first split, so that all splits agree."""
@@ -85,4 +91,3 @@ def joined(parts: Sequence[object]) -> object:
         if part is not None and type(part) is not str:
             return part
     return " ".join(part for part in parts if isinstance(part, str) and part)
-
