@@ -8,7 +8,7 @@ from labelwise import load_model, train
 
 HEADER = "Book Title ;Signature;Subject(s), all\n"
 ROWS = [
-    (f"{'cats dogs oaks elms'.split()[i % 4]} and number {i}", f"s{i}", "animal|pet" if i % 4 < 2 else "plant")
+    (f"{['cats', 'dogs', 'oaks', 'elms'][i % 4]} and number {i}", f"s{i}", "animal|pet" if i % 4 < 2 else "plant")
     for i in range(24)
 ]
 

@@ -81,7 +81,7 @@ def test_unseen_labels_are_kept_and_reported(tmp_path, caplog):
 def test_bad_rows_are_logged(tmp_path, caplog):
     path = write_jsonl(tmp_path / "d.jsonl", [*ROWS, {"id": "x", "text": "", "labels": ["a"]}])
     load_dataset(path, skip_bad_rows=True)
-    assert f"dropped 1 bad row; the first:\n  line 4: the row has no text" in caplog.text
+    assert "dropped 1 bad row; the first:\n  line 4: the row has no text" in caplog.text
 
 
 def test_progress_is_reported(tmp_path):

@@ -38,7 +38,7 @@ def test_json_lines_are_copied_as_they_are(tmp_path):
     path.write_bytes(b"\n" + path.read_bytes() + b"caf\xe9\n")
     done = split_data(path, tmp_path / "out", test=0.25, skip_bad_rows=True, compression="gz")
     assert (done.format, done.bad_rows, sum(done.documents.values())) == ("jsonl", 3, 60)
-    lines = [gzip.open(file, "rt").read() for file in sorted((tmp_path / "out").iterdir())]
+    lines = [gzip.decompress(file.read_bytes()).decode() for file in sorted((tmp_path / "out").iterdir())]
     assert sorted(map(json.loads, "".join(lines).splitlines()), key=lambda row: row["more"]) == ROWS
 
 

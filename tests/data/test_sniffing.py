@@ -59,7 +59,7 @@ def test_only_wrong_lines_tell_the_encoding(tmp_path):
     """A dash in UTF-8 has bytes that would be letters in Windows-1252."""
     path = tmp_path / "d.csv"
     path.write_bytes("text,labels\na — b,x\n".encode() + b"caf\xe9,y\n")
-    with pytest.raises(DataError, match="line 3: .*--encoding latin-1"):
+    with pytest.raises(DataError, match=r"line 3: .*--encoding latin-1"):
         load_dataset(path)
 
 

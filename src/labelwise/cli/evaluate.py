@@ -142,10 +142,9 @@ class Evaluate(Command):
 def _in_order(predictions: Predictions, path: Path, truth: Dataset) -> Predictions:
     """Predictions that are named by the documents' places in the file, in the order of the documents."""
     names = truth.names
-    if truth.ids is None and predictions.ids is not None and predictions.ids != names:
-        if set(predictions.ids) == set(names):
-            return read_predictions(path, truth.labels, names)
-    return predictions
+    if truth.ids is not None or predictions.ids in (None, names) or set(predictions.ids or ()) != set(names):
+        return predictions
+    return read_predictions(path, truth.labels, names)
 
 
 def _calibration_entry(error: float | None) -> dict[str, float]:

@@ -16,9 +16,9 @@ from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data import BadRows, Format, ReadOptions
 from labelwise.data.detect import guess_format
+from labelwise.data.files import plain_name, read_lines
 from labelwise.data.load import arriving_documents, load_documents
 from labelwise.data.standard_input import STANDARD_INPUT
-from labelwise.data.files import plain_name, read_lines
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
 from labelwise.models.base import Model, load_model
@@ -111,12 +111,12 @@ class Predict(Command):
         path = self.texts
         if path is not None and str(path) == "-":
             path = STANDARD_INPUT
-        if path is None or path is STANDARD_INPUT or (self.format is None and self._is_text(path, model)):
-            if not model.reads_texts:
-                raise UsageError(
-                    f"{self.model} was trained on features and cannot read texts; give data with features, "
-                    "in the format it was trained on"
-                )
+        as_texts = path is None or (self.format is None and (path is STANDARD_INPUT or self._is_text(path, model)))
+        if not model.reads_texts and (as_texts or path is STANDARD_INPUT):
+            raise UsageError(
+                f"{self.model} was trained on features and cannot read texts; give data with features, "
+                "in the format it was trained on"
+            )
         if path is None:
             if blank := [text for text in self.text if not text.strip()]:
                 raise UsageError(f"--text {blank[0]!r}: the text is empty")
@@ -125,7 +125,7 @@ class Predict(Command):
             yield list(map(str, range(len(self.text)))), list(self.text)
         elif path is STANDARD_INPUT and self.format is not None:
             yield from self._records(model, self.format, show)
-        elif self.format is None and (path is STANDARD_INPUT or self._is_text(path, model)):
+        elif as_texts:
             yield from self._lines(path, show)
         else:
             yield from self._data(path, model, show)
@@ -134,10 +134,7 @@ class Predict(Command):
         """Documents of a data set, all of them read first."""
         if self.format is None and not path.exists() and " " in str(path):
             raise DataError(f'there is no such file or folder; if it is a text, pass --text "{path}"', path=self.texts)
-        read = self.read
-        if model.reads_texts and model.report_.columns is not None:
-            place = {"split": self.split, "format": self.format}
-            read = as_trained(self.read, model, path, show, labels=False, **place)  # type: ignore[arg-type]
+        read = as_trained(self.read, model, path, show, split=self.split, format=self.format, labels=False)
         data = load_documents(path, self.split, format=self.format, on_event=show.on_event, **asdict(read))
         documents, names = model.inputs(data), data.names
         for start in range(0, len(data), BATCH):

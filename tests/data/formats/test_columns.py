@@ -35,7 +35,7 @@ def test_errors_suggest_a_name(tmp_path):
         find_columns(NAMES, options, tmp_path)
     with pytest.raises(DataError, match=r"did you mean 'Year' or 'YEAR '\?.*--text-column"):
         find_columns(NAMES, ReadOptions(text_column="year", allow_unlabelled=True), tmp_path)
-    with pytest.raises(DataError, match="no column 'key'.*--id-column"):
+    with pytest.raises(DataError, match=r"no column 'key'.*--id-column"):
         find_columns(["text", "labels"], ReadOptions(id_column="key"), tmp_path)
     assert find_columns(["text", "labels"], ReadOptions(), tmp_path).id is None
 

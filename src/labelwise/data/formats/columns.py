@@ -2,13 +2,13 @@
 
 import difflib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError
 
-USUAL_IDS = tuple(field.default for field in fields(ReadOptions) if field.name == "id_column") + ("uid",)
+USUAL_IDS = (ReadOptions().id_column, "uid")
 """Columns of ids that a file may lack without a word, since nobody asked for them."""
 
 

@@ -4,8 +4,8 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -103,13 +103,11 @@ class CsvTable:
         first = next(blocks, None)
         if first is None:
             raise DataError("the file is empty; there is not even a header row", path=path)
-        self.delimiter = options.delimiter
-        if self.delimiter is None:
-            lines = first.data[:BYTES_TO_GUESS].decode("utf-8", "replace").splitlines(keepends=True)
-            self.delimiter = _guess(lines, delimiters, options, with_labels=with_labels)
-            if self.delimiter != delimiters[0]:
-                by = DELIMITERS[self.delimiter]
-                bad.remark(f"{path}: fields are separated by {by}; if that is wrong, pass --delimiter")
+        lines = first.data[:BYTES_TO_GUESS].decode("utf-8", "replace").splitlines(keepends=True)
+        self.delimiter: str = options.delimiter or _guess(lines, delimiters, options, with_labels=with_labels)
+        if options.delimiter is None and self.delimiter != delimiters[0]:
+            by = DELIMITERS[self.delimiter]
+            bad.remark(f"{path}: fields are separated by {by}; if that is wrong, pass --delimiter")
         self._reader = csv.reader(self._lines(chain((first,), blocks)), delimiter=self.delimiter, strict=True)
         self.first_line, header = next(self._all_rows(), (0, []))
         if header is None:

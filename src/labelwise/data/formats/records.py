@@ -12,8 +12,8 @@ from pathlib import Path
 from labelwise.data.archive import WriteCompression
 from labelwise.data.batch import DocumentBatch, FileSource, LabelVocabulary
 from labelwise.data.builder import RecordBuilder, looks_like_list
-from labelwise.data.label_names import label_list
 from labelwise.data.formats.separators import Separator, guess_separator
+from labelwise.data.label_names import label_list
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.types import Ints
 
