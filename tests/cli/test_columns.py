@@ -49,6 +49,13 @@ def test_commands_read_the_columns_of_the_training(labelwise, tagger, books, tmp
     assert (added.code, REMARK in added.err) == (0, True), added.err
 
 
+def test_a_report_reads_the_columns_of_the_training(labelwise, books, tmp_path):
+    named = ("--text-column", "Book Title ", "--labels-column", "Subject(s), all", "--run-dir", tmp_path / "runs")
+    assert labelwise("train", books, tmp_path / "m", *named).code == 0
+    reported = labelwise("report", tmp_path / "runs", "--data", books, "--model", tmp_path / "m", "--bootstrap", 0)
+    assert (reported.code, REMARK in reported.err) == (0, True), reported.err
+
+
 def test_an_option_wins_and_other_files_are_read_as_usual(labelwise, tagger, books, tmp_path):
     wrong = labelwise("predict", tagger, books, "--text-column", "text")
     assert (wrong.code, "there is no column 'text'" in wrong.err) == (1, True)

@@ -117,9 +117,11 @@ def columns_of(
     format: Format | None = None,  # noqa: A002
     options: ReadOptions,
 ) -> list[str] | None:
-    """What the columns of a split are called, in formats that have columns; None in others."""
+    """What the columns of a split are called, of the first one if it is not there; None in formats without columns."""
     source = open_source(path, format=format, options=options)
-    return source.columns(_split_there(source, split)) if isinstance(source, RecordSource) else None
+    if not isinstance(source, RecordSource):
+        return None
+    return source.columns(split if split in source.splits else source.splits[0])
 
 
 def arriving_documents(
