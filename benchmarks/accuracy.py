@@ -18,6 +18,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -74,7 +75,7 @@ def main() -> None:
 
 
 def measure(data: Path, options: argparse.Namespace, run_dir: Path) -> dict[str, dict[str, dict[str, float]]]:
-    read = {"allow_duplicate_ids": True}
+    read: dict[str, Any] = {}
     train = load_dataset(data, "train", **read)
     if options.most:
         train = train.take(np.arange(min(options.most, len(train))))

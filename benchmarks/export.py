@@ -69,7 +69,7 @@ def prepare(args: argparse.Namespace, folder: Path) -> None:
     from labelwise import XTransformer, load_dataset, load_preset
     from labelwise.integrations.onnx_export import export_model
 
-    parts = [load_dataset(args.data, split=name, allow_duplicate_ids=True) for name in ("train", "test")]
+    parts = [load_dataset(args.data, split=name) for name in ("train", "test")]
     rng = np.random.default_rng(0)
     train, test = (
         part.take(np.sort(rng.permutation(len(part))[:most]))

@@ -49,10 +49,10 @@ def main() -> int:
         print(f"there is no {train}; give a data set by --data, or its folder by the variable LABELWISE_DATA")
         return int(arguments.check)
     alone = best(lambda: plain(train))
-    loaded = best(lambda: load_dataset(arguments.data, allow_duplicate_ids=True))
+    loaded = best(lambda: load_dataset(arguments.data))
     with tempfile.TemporaryDirectory() as folder:
-        convert(arguments.data, Path(folder) / "parquet", "parquet", allow_duplicate_ids=True)
-        parquet = best(lambda: load_dataset(Path(folder) / "parquet", allow_duplicate_ids=True))
+        convert(arguments.data, Path(folder) / "parquet", "parquet")
+        parquet = best(lambda: load_dataset(Path(folder) / "parquet"))
     ratio = loaded["wall_s"] / alone["wall_s"]
     met = ratio <= RATIO_TARGET and parquet["wall_s"] <= PARQUET_TARGET
     figures = {"data": arguments.data.name, "lzma_json": alone, "load": loaded, "parquet": parquet}

@@ -106,7 +106,7 @@ def accuracy(preset: str, data: Path, *, sklearn: bool = False) -> tuple[float, 
     from labelwise.metrics import inverse_propensity, precision_at_k, psp_at_k
     from labelwise.models.linear_tree import LinearTree
 
-    splits = Splits.read(data, options=ReadOptions(allow_duplicate_ids=True))
+    splits = Splits.read(data, options=ReadOptions())
     train, test = splits.train, splits.test
     documents, judged = _sklearn_features(train.texts, test.texts) if sklearn else (train.texts, test.texts)
     model = LinearTree(load_linear_preset(preset, calibrate=False)).fit(documents, train.Y, label_names=train.labels)

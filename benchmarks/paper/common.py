@@ -79,7 +79,7 @@ def run_script(main: Callable[[], None]) -> None:
 
 def read_options() -> ReadOptions:
     """Options for real data, which have several documents with the same id."""
-    return ReadOptions(allow_duplicate_ids=True)
+    return ReadOptions()
 
 
 # ---------------------------------------------------------------------- rows

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from labelwise.errors import LabelwiseError
 
     try:
-        splits = load_splits(args.data, allow_duplicate_ids=True)
+        splits = load_splits(args.data)
     except LabelwiseError as error:
         sys.exit(str(error))
     absent = [name for name in ("train", "test") if name not in splits or splits[name].texts is None]

@@ -125,7 +125,7 @@ def test_what_is_refused(labelwise, model, shop, shop_features, lines, tmp_path,
         assert labelwise("predict", model, lines, *wrong).code == 2
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9\n"), encoding="utf-8"))
     result = labelwise("predict", model, "-")
-    assert (result.code, "standard input is not utf-8" in result.err) == (1, True)
+    assert (result.code, "standard input, line 1: not UTF-8 (byte 0xe9" in result.err) == (1, True)
 
 
 def test_readable():
@@ -159,3 +159,80 @@ def test_the_documents_are_not_written_over(labelwise, shop, model, tmp_path):
     assert (data / "test.jsonl").read_bytes() == before
     for _ in range(2):  # predictions beside the documents may be written again
         assert labelwise("predict", model, data, "--output", data / "predictions.jsonl").code == 0
+
+
+WORDS = ["a mirror for the bathroom", "a lamp", "läufer schuhe size 9"]
+
+
+def write_lines(tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("\n".join(WORDS) + "\n", encoding="utf-8")
+    return path
+
+
+def test_skipped_rows_do_not_shift_the_others(labelwise, model, tmp_path):
+    lines, rows = write_lines(tmp_path), (WORDS[0], "", *WORDS[1:])
+    table = tmp_path / "d.csv"
+    table.write_text("text,labels\n" + "".join(f'"{text}",x\n' for text in rows))
+    (tmp_path / "d.jsonl").write_text("".join(f"{json.dumps({'text': text})}\n" for text in rows))
+    want = [row["labels"] for row in map(json.loads, labelwise("predict", model, lines, "--json").out.splitlines())]
+    assert labelwise("predict", model, table).code == 1
+    for path in (table, tmp_path / "d.jsonl"):
+        result = labelwise("predict", model, path, "--skip-bad-rows", "--json")
+        found = [json.loads(line) for line in result.out.splitlines()]
+        assert [row["id"] for row in found] == ["0", "2", "3"]
+        assert [row["labels"] for row in found] == want
+        assert result.err.count("dropped 1 bad row; the first:\n  line ") == 1
+    out = tmp_path / "p.jsonl"
+    assert labelwise("predict", model, table, "--skip-bad-rows", "--output", out).code == 0
+    assert labelwise("evaluate", out, table, "--skip-bad-rows", "--bootstrap", 0).code == 0
+
+
+def test_lines_that_are_not_utf8_keep_their_place(labelwise, model, tmp_path):
+    (tmp_path / "t.txt").write_bytes(b"a mirror\ncaf\xe9\na lamp\n")
+    assert "line 2: not UTF-8" in labelwise("predict", model, tmp_path / "t.txt").err
+    result = labelwise("predict", model, tmp_path / "t.txt", "--skip-bad-rows", "--json")
+    assert [json.loads(line)["id"] for line in result.out.splitlines()] == ["0", "2"]
+    assert labelwise("predict", model, tmp_path / "t.txt", "--encoding", "latin-1").code == 0
+
+
+def test_texts_as_options(labelwise, model, tmp_path):
+    lines = write_lines(tmp_path)
+    result = labelwise("predict", model, "--text", WORDS[0], "--text", WORDS[1], "--json")
+    assert result.out.splitlines() == labelwise("predict", model, lines, "--json").out.splitlines()[:2]
+    for wrong in ((), (lines, "--text", "a"), ("--text", " ")):
+        assert labelwise("predict", model, *wrong).code == 2
+    result = labelwise("predict", model, "a mirror for the bath")
+    assert (result.code, 'pass --text "a mirror for the bath"' in result.err) == (1, True)
+    assert 'pass --text "a mirror.txt"' in labelwise("predict", model, "a mirror.txt").err
+
+
+def test_records_of_standard_input(labelwise, model, monkeypatch):
+    def predict(content, *options):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="ascii"))
+        return labelwise("predict", model, "-", "--json", "--top-k", 1, *options)
+
+    record = json.dumps({"id": "z", "body": "caf\u00e9 mirror"}, ensure_ascii=False)
+    result = predict(record.encode("latin-1"), "--format", "jsonl", "--text-column", "body", "--encoding", "latin-1")
+    assert (json.loads(result.out)["id"], result.err) == ("z", "")
+    assert "if these are records, pass --format jsonl" in predict(b'{"text": "a"}').err
+    result = predict(b"id;text\na;mirror\na;lamp\n", "--format", "csv")
+    assert [json.loads(line)["id"] for line in result.out.splitlines()] == ["a", "a"]
+    assert "standard input: fields are separated by ';'" in result.err
+    result = predict(b"text\n", "--format", "csv")
+    assert (result.code, "standard input: the file is empty" in result.err) == (1, True)
+    result = predict(b"", "--format", "parquet")
+    assert (result.code, "standard input is read as jsonl, csv, tsv" in result.err) == (2, True)
+    result = predict(b'{"text": ""}\n{"text": "lamp"}\n', "--format", "jsonl", "--skip-bad-rows")
+    assert (json.loads(result.out)["id"], "line 1: the row has no text" in result.err) == ("1", True)
+
+
+def test_ids_may_repeat_in_predictions(labelwise, model, tmp_path):
+    """Predictions in the order of the documents need no ids; predictions in another order do."""
+    data, out = tmp_path / "d.jsonl", tmp_path / "p.jsonl"
+    data.write_text("".join(json.dumps({"id": "a", "text": text, "labels": ["mirror"]}) + "\n" for text in WORDS))
+    assert labelwise("predict", model, data, "--output", out).code == 0
+    assert labelwise("evaluate", out, data, "--bootstrap", 0).code == 0
+    out.write_text('{"id": "a", "labels": []}\n')
+    result = labelwise("evaluate", out, data, "--bootstrap", 0)
+    assert (result.code, "several documents have the id 'a'" in result.err) == (1, True)

@@ -200,7 +200,7 @@ def test_a_destination_that_is_taken(tmp_path):
         convert(tmp_path / "a", tmp_path / "b", "csv")
     convert(tmp_path / "a", tmp_path / "b", "csv", overwrite=True)
     assert sorted(path.name for path in (tmp_path / "b").iterdir()) == ["labels.txt", "test.csv", "train.csv"]
-    with pytest.raises(UsageError, match="holds the data that are to be converted"):
+    with pytest.raises(UsageError, match="holds the data that are to be read"):
         convert(tmp_path / "a", tmp_path / "a", "csv", overwrite=True)
     write_text(tmp_path / "b" / "thesis.docx", "years of work")
     with pytest.raises(UsageError, match=r"holds thesis.docx, which is not part of a data set"):

@@ -107,7 +107,7 @@ def test_what_is_wrong_is_named_by_its_row():
         Dataset.from_frame(rows)
     heard = []
     kept = Dataset.from_frame(rows, skip_bad_rows=True, on_event=lambda name, values: heard.append((name, values)))
-    assert kept.texts == ["a"]
+    assert (kept.texts, kept.names) == (["a"], ["0"])
     assert heard[0][0] == "bad_rows"
     assert heard[0][1]["count"] == 2
     assert "row 2 of the frame: the row has no labels; pass allow_unlabelled" in heard[0][1]["reasons"][1]
@@ -116,7 +116,9 @@ def test_what_is_wrong_is_named_by_its_row():
     with pytest.raises(DataError, match="each holds 0 or 1"):
         Dataset.from_frame({"text": ["a"], "x": [3], "y": [0]}, labels=["x", "y"])
     with pytest.raises(DataError, match="stands in row 0 already"):
-        Dataset.from_frame({"text": ["a", "b"], "labels": [["x"], ["x"]], "key": ["1", "1"]}, ids="key")
+        Dataset.from_frame(
+            {"text": ["a", "b"], "labels": [["x"], ["x"]], "key": ["1", "1"]}, ids="key", unique_ids=True
+        )
     with pytest.raises(UsageError, match="an object of class list has no columns"):
         Dataset.from_frame([1, 2])
     with pytest.raises(UsageError, match="unknown reading option 'separator'"):

@@ -376,7 +376,7 @@ def check(case: Case) -> str:
     assert case.path is not None
     rng = random.Random(case.seed + 1)
     options: dict[str, Any] = {
-        name: True for name in ("skip_bad_rows", "allow_unlabelled", "allow_duplicate_ids") if rng.random() < 0.3
+        name: True for name in ("skip_bad_rows", "allow_unlabelled", "unique_ids") if rng.random() < 0.3
     }
     source = (
         case.path if rng.random() < 0.9 else case.path / min([path.name for path in case.path.iterdir()] or ["nothing"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,14 +11,15 @@ from typing import Annotated, Any
 from rich.console import Console
 from tyro.conf import Positional, arg
 
+from labelwise.cli.columns import as_trained
 from labelwise.cli.command import Command, check_not_read
 from labelwise.cli.show import Show
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_splits
 from labelwise.errors import DataError, UsageError
 from labelwise.metrics import Evaluation, Family, calibration_error, compare, evaluate
-from labelwise.models.base import load_model
+from labelwise.models.base import Model, load_model
 from labelwise.models.calibrator import CALIBRATED_ON
-from labelwise.predictions import read_predictions
+from labelwise.predictions import Predictions, read_predictions
 from labelwise.storage import check_writable
 
 
@@ -64,13 +66,14 @@ class Evaluate(Command):
         for path in filter(None, (self.predictions, self.against)):
             if not path.exists():
                 raise DataError("there is no such model or file of predictions; check the spelling", path=path)
-        truth, train = self._truth(show)
-        first, error = self._evaluate(self.predictions, truth, train, show)
+        models = {path: load_model(path) for path in (self.predictions, self.against) if path and path.is_dir()}
+        truth, train = self._truth(next(iter(models.values()), None), show)
+        first, error = self._evaluate(self.predictions, models, truth, train, show)
         results: dict[str, Any] = {"evaluation": first.to_dict(), **_calibration_entry(error)}
         tables = [first.table(title=self._title(self.predictions))]
         errors = {self.predictions.name: error}
         if self.against is not None:
-            second, error = self._evaluate(self.against, truth, train, show)
+            second, error = self._evaluate(self.against, models, truth, train, show)
             tables.append(second.table(title=self._title(self.against)))
             names = (self.predictions.name, self.against.name)
             difference = compare(first, second, names=names, resamples=max(self.bootstrap, 1000), seed=self.seed)
@@ -93,9 +96,12 @@ class Evaluate(Command):
             write_json(self.output, results)
             show.remark(f"written: {self.output}")
 
-    def _truth(self, show: Show) -> tuple[Dataset, Dataset | None]:
+    def _truth(self, model: Model | None, show: Show) -> tuple[Dataset, Dataset | None]:
         """The split to evaluate on, and the training split for propensities and label frequencies."""
-        options = asdict(self.read)
+        read = self.read
+        if model is not None:
+            read = as_trained(read, model, self.data, show, split=self.split, format=self.format)
+        options = asdict(read)
         if self.data.is_file():
             show.remark("a single file has no training split: no PSP, no metrics by label frequency")
             return load_dataset(self.data, self.split, format=self.format, on_event=show.on_event, **options), None
@@ -105,12 +111,12 @@ class Evaluate(Command):
         return splits[self.split], splits.get("train")
 
     def _evaluate(
-        self, path: Path, truth: Dataset, train: Dataset | None, show: Show
+        self, path: Path, models: Mapping[Path, Model], truth: Dataset, train: Dataset | None, show: Show
     ) -> tuple[Evaluation, float | None]:
         """The evaluation, and the calibration error of a calibrated model."""
-        model = load_model(path) if path.is_dir() else None
+        model = models.get(path)
         if model is None:
-            predictions = read_predictions(path, truth.labels, truth.ids)
+            predictions = _in_order(read_predictions(path, truth.labels, truth.ids), path, truth)
         else:
             top_k = max((*self.ks, CALIBRATED_ON))
             predictions = model.predict(model.inputs(truth), top_k, ids=truth.ids, on_event=show.on_event)
@@ -135,6 +141,14 @@ class Evaluate(Command):
 
     def _title(self, path: Path) -> str:
         return f"{path.name} on {self.data.resolve().name}, {self.split}"
+
+
+def _in_order(predictions: Predictions, path: Path, truth: Dataset) -> Predictions:
+    """Predictions that are named by the documents' places in the file, in the order of the documents."""
+    names = truth.names
+    if truth.ids is not None or predictions.ids in (None, names) or set(predictions.ids or ()) != set(names):
+        return predictions
+    return read_predictions(path, truth.labels, names)
 
 
 def _calibration_entry(error: float | None) -> dict[str, float]:

@@ -10,6 +10,7 @@ from typing import Annotated
 from rich.console import Console
 from tyro.conf import Positional, arg
 
+from labelwise.cli.columns import as_trained
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data import Format, ReadOptions, load_dataset
@@ -61,9 +62,8 @@ class Explain(Command):
             show.remark("the model is not calibrated: its scores are not probabilities")
         documents = None
         if self.data is not None:
-            documents = load_dataset(
-                self.data, self.split, format=self.format, on_event=show.on_event, **asdict(self.read)
-            )
+            read = as_trained(self.read, model, self.data, show, split=self.split, format=self.format)
+            documents = load_dataset(self.data, self.split, format=self.format, on_event=show.on_event, **asdict(read))
         explanations = explain(
             model,
             text,

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from tyro.conf import Positional, arg
 
+from labelwise.cli.columns import as_trained
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show, counted
 from labelwise.config import IncrementalConfig
@@ -93,7 +94,8 @@ class AddLabels(IncrementalCommand):
         model, new = self._load(), read_new_labels(self.labels)
         data = None
         if self.data is not None:
-            options = asdict(self.read)
+            read = as_trained(self.read, model, self.data, show, split=self.split, format=self.format)
+            options = asdict(read)
             data = load_dataset(self.data, self.split, format=self.format, on_event=show.on_event, **options)
         request = fingerprint({"labels": new, "data": data and _content(data), "settings": self.growing})
         if self._in_place and _has_labels(model, new, request):
@@ -163,7 +165,8 @@ class Update(IncrementalCommand):
         """Read the documents, update the model, save it, print what it was trained on."""
         limit_heap_growth()
         model = self._load()
-        options = asdict(self.read)
+        read = as_trained(self.read, model, self.data, show, split=self.split, format=self.format)
+        options = asdict(read)
         data = load_dataset(self.data, self.split, format=self.format, on_event=show.on_event, **options)
         request = fingerprint(_content(data))
         known = [one.request for one in model.report_.updates]

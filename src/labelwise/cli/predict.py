@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import scipy.sparse as sp
 from rich.console import Console
-from tyro.conf import Positional, arg
+from tyro.conf import Positional, UseAppendAction, arg
 
+from labelwise.cli.columns import as_trained
 from labelwise.cli.command import Command, check_not_read
 from labelwise.cli.show import Show
-from labelwise.data import Format, ReadOptions, load_dataset
+from labelwise.data import BadRows, Format, ReadOptions
 from labelwise.data.detect import guess_format
 from labelwise.data.files import plain_name, read_lines
+from labelwise.data.load import arriving_documents, load_documents
+from labelwise.data.standard_input import STANDARD_INPUT
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
 from labelwise.models.base import Model, load_model
@@ -40,9 +41,11 @@ class Predict(Command):
 
     model: Annotated[Path, Positional, arg(metavar="MODEL")]
     """Folder of a trained model."""
-    texts: Annotated[Path, Positional, arg(metavar="TEXTS")]
-    """A .txt file with one text per line (also compressed), data in any format that labelwise reads, or - for lines of
-    standard input."""
+    texts: Annotated[Path | None, Positional, arg(metavar="TEXTS", help_behavior_hint="(or --text)")] = None
+    """A .txt file with one text per line (also compressed), data in any format that labelwise reads, or - for standard
+    input: a text per line, or records with --format jsonl, csv or tsv."""
+    text: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="TEXT", help_behavior_hint="(may be repeated)")] = ()
+    """A text itself, in place of TEXTS."""
     top_k: int = 5
     """Largest number of labels for each text."""
     min_probability: float = 0.0
@@ -69,6 +72,8 @@ class Predict(Command):
             raise UsageError(f"--top-k {self.top_k}: give 1 or more")
         if not 0 <= self.min_probability <= 1:
             raise UsageError(f"--min-probability {self.min_probability}: a probability lies between 0 and 1")
+        if (self.texts is None) == (not self.text):
+            raise UsageError('give a file of texts, - for standard input, or a text itself: --text "..."')
         if self.output is not None:
             kind = format_of(self.output, SUFFIXES)
             check_writable(self.output, is_file=True)
@@ -103,60 +108,87 @@ class Predict(Command):
                 task.advance(len(ids))
 
     def _batches(self, model: Model, show: Show) -> Iterator[tuple[list[str], list[str] | Csr]]:
-        """Ids and documents of each batch; lines of text are numbered from 0."""
-        standard_input = str(self.texts) == "-"
-        if standard_input or (self.format is None and self._is_text(model)):
-            if not model.reads_texts:
-                raise UsageError(
-                    f"{self.model} was trained on features and cannot read texts; give data with features, "
-                    "in the format it was trained on"
-                )
-            lines = _standard_input() if standard_input else self._lines()
-            # On a terminal each line is answered at once.
-            size = 1 if standard_input and sys.stdin.isatty() else BATCH
-            first = 0
-            while texts := list(islice(lines, size)):
-                yield [str(number) for number in range(first, first + len(texts))], texts
-                first += len(texts)
-            if not first:
-                raise DataError("the file has no text; give one text per line", path=self.texts)
-            return
-        # The labels are not used, so documents may have none.
-        options: dict[str, Any] = {**asdict(self.read), "allow_unlabelled": True}
-        data = load_dataset(self.texts, self.split, format=self.format, on_event=show.on_event, **options)
-        documents = model.inputs(data)
-        names = data.ids or [str(number) for number in range(len(data))]
+        """Ids and documents of each batch; documents without ids are numbered from 0 by their places in the file."""
+        path = self.texts
+        if path is not None and str(path) == "-":
+            path = STANDARD_INPUT
+        as_texts = path is None or (self.format is None and (path is STANDARD_INPUT or self._is_text(path, model)))
+        if not model.reads_texts and (as_texts or path is STANDARD_INPUT):
+            raise UsageError(
+                f"{self.model} was trained on features and cannot read texts; give data with features, "
+                "in the format it was trained on"
+            )
+        if path is None:
+            if blank := [text for text in self.text if not text.strip()]:
+                raise UsageError(f"--text {blank[0]!r}: the text is empty")
+            if any("\ud800" <= letter <= "\udfff" for text in self.text for letter in text):
+                raise DataError("--text is not valid in the encoding of the terminal; convert it first")
+            yield list(map(str, range(len(self.text)))), list(self.text)
+        elif path is STANDARD_INPUT and self.format is not None:
+            yield from self._records(model, self.format, show)
+        elif as_texts:
+            yield from self._lines(path, show)
+        else:
+            yield from self._data(path, model, show)
+
+    def _data(self, path: Path, model: Model, show: Show) -> Iterator[tuple[list[str], list[str] | Csr]]:
+        """Documents of a data set, all of them read first."""
+        if self.format is None and not path.exists() and " " in str(path):
+            raise DataError(f'there is no such file or folder; if it is a text, pass --text "{path}"', path=self.texts)
+        read = as_trained(self.read, model, path, show, split=self.split, format=self.format, labels=False)
+        data = load_documents(path, self.split, format=self.format, on_event=show.on_event, **asdict(read))
+        documents, names = model.inputs(data), data.names
         for start in range(0, len(data), BATCH):
             end = start + BATCH
             yield names[start:end], documents[start:end]
 
-    def _is_text(self, model: Model) -> bool:
-        """Whether the file holds one text per line: a .txt file may also hold features."""
-        if not plain_name(self.texts).endswith(".txt") or self.texts.is_dir():
-            return False
-        return model.reads_texts or (self.texts.is_file() and guess_format(self.texts, self.read) is None)
+    def _records(self, model: Model, form: Format, show: Show) -> Iterator[tuple[list[str], list[str] | Csr]]:
+        """Documents of standard input, as they arrive."""
+        read = as_trained(self.read, model, None, show, labels=False)
+        bad = BadRows(skip=read.skip_bad_rows)
+        n_docs = 0
+        for data in arriving_documents(form, bad, on_event=show.on_event, **asdict(read)):
+            yield data.names, model.inputs(data)
+            n_docs += len(data)
+        if not n_docs:
+            raise DataError("there is no document to predict", path=STANDARD_INPUT)
 
-    def _lines(self) -> Iterator[str]:
-        if not self.texts.is_file():
-            raise DataError("there is no such file; check the spelling", path=self.texts)
-        for _, lines in read_lines(self.texts, **self.read.decoding):
-            for line in lines:
-                yield line or ""
+    def _lines(self, path: Path, show: Show) -> Iterator[tuple[list[str], list[str]]]:
+        """Lines of text; those of standard input as they arrive."""
+        if path is not STANDARD_INPUT and not path.is_file():
+            hint = f'if it is a text, pass --text "{path}"' if " " in str(path) else "check the spelling"
+            raise DataError(f"there is no such file; {hint}", path=path)
+        bad = BadRows(skip=self.read.skip_bad_rows)
+        waiting: list[tuple[str, str]] = []
+        n_lines = 0
+        for first, lines in read_lines(path, bad=bad, **self.read.decoding):
+            if path is STANDARD_INPUT and not n_lines and (lines[0] or "").lstrip().startswith("{"):
+                show.remark("standard input is read as texts, one a line; if these are records, pass --format jsonl")
+            n_lines += len(lines)
+            waiting += [(str(first - 1 + i), line) for i, line in enumerate(lines) if line is not None]
+            at_once = path is STANDARD_INPUT
+            while len(waiting) >= BATCH or (at_once and waiting):
+                yield [name for name, _ in waiting[:BATCH]], [line for _, line in waiting[:BATCH]]
+                del waiting[:BATCH]
+        if waiting:
+            yield [name for name, _ in waiting], [line for _, line in waiting]
+        for sentence in bad.remarks:
+            show.remark(sentence)
+        bad.remarks.clear()
+        bad.report(show.on_event, path)
+        if not n_lines or (bad.count and bad.count == n_lines):
+            raise DataError("the file has no text; give one text per line", path=path)
+
+    def _is_text(self, path: Path, model: Model) -> bool:
+        """Whether the file holds one text per line: a .txt file may also hold features."""
+        if not plain_name(path).endswith(".txt") or path.is_dir():
+            return False
+        return model.reads_texts or (path.is_file() and guess_format(path, self.read) is None)
 
 
 def readable(row: Iterable[tuple[str, float]]) -> str:
     """Labels with their scores on one line; a dash if there are none."""
     return ", ".join(f"{' '.join(label.split())} ({score:.2f})" for label, score in row) or "-"
-
-
-def _standard_input() -> Iterator[str]:
-    try:
-        for line in sys.stdin:
-            yield line.rstrip("\r\n")
-    except UnicodeDecodeError as err:
-        raise DataError(
-            f"standard input is not {err.encoding}; put the texts into a file and name its --encoding"
-        ) from err
 
 
 def _joined(parts: list[Predictions]) -> Predictions:

@@ -11,10 +11,12 @@ from typing import Annotated
 from rich.console import Console
 from tyro.conf import Positional, arg
 
+from labelwise.cli.columns import as_trained
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_splits
 from labelwise.errors import DataError, StorageError, UsageError
+from labelwise.models.base import load_model
 from labelwise.report.record import RunRecord, read_records
 from labelwise.report.write import write_report
 from labelwise.storage import check_writable
@@ -60,7 +62,7 @@ class Report(Command):
         record, data, model = self._find(show)
         if model is not None and not model.is_dir():
             raise StorageError(f"{model} is not a model; give a folder that was written by labelwise train")
-        splits, generated = (None, False) if data is None else self._read(data, show)
+        splits, generated = (None, False) if data is None else self._read(data, model, show)
         name = (model or self.directory).resolve().name
         on_data = "" if data is None else f" on {data.resolve().name}" + (" (generated data)" if generated else "")
         page = write_report(
@@ -101,11 +103,14 @@ class Report(Command):
             show.remark("the run does not record model and data: pass --model and --data")
         return records[-1], self.data, self.model
 
-    def _read(self, data: Path, show: Show) -> tuple[dict[str, Dataset], bool]:
+    def _read(self, data: Path, model: Path | None, show: Show) -> tuple[dict[str, Dataset], bool]:
         """The splits. A single file is the training split if the run recorded it, the split to evaluate on if given."""
-        options = {"format": self.format, "on_event": show.on_event, **asdict(self.read)}
         if not data.exists():
             raise DataError("there is no such file or folder; check the spelling", path=data)
+        read = self.read
+        if model is not None:
+            read = as_trained(read, load_model(model), data, show, split=self.split, format=self.format)
+        options = {"format": self.format, "on_event": show.on_event, **asdict(read)}
         if data.is_dir():
             splits = load_splits(data, **options)
             if self.split not in splits and self.split != "test":

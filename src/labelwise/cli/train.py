@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args
 
 from rich.console import Console
-from tyro.conf import Positional, arg
+from tyro.conf import Positional, Suppress, arg
 
 from labelwise.cli.command import Command
 from labelwise.cli.console import SafeConsole
@@ -20,7 +20,7 @@ from labelwise.config import LabelEmbedding, Negatives, Rule
 from labelwise.config.flat import flat_names
 from labelwise.config.models import SINGLE_CONFIGS
 from labelwise.config.presets import Config, changed
-from labelwise.data import Dataset, Format, ReadOptions
+from labelwise.data import BadRows, Dataset, Format, ReadOptions
 from labelwise.data.load import load_training_splits
 from labelwise.engine.allocator import limit_heap_growth
 from labelwise.errors import DataError, LabelwiseError, UsageError
@@ -109,6 +109,8 @@ class Train(Command):
     format: Format | None = None
     """Format of the data; detected if not given."""
     read: ReadOptions = field(default_factory=ReadOptions)
+    rows_read: Annotated[BadRows, Suppress] = field(default_factory=BadRows)
+    """What was found while reading."""
 
     def start(self) -> None:
         """Run the command; of several processes that a launcher started, only the first one prints."""
@@ -232,7 +234,8 @@ class Train(Command):
 
     def _read(self, show: Show) -> tuple[Dataset, Dataset | None]:
         """The training split, and the validation split where there is one."""
-        return load_training_splits(self.data, format=self.format, on_event=show.on_event, **asdict(self.read))
+        options = {"format": self.format, "on_event": show.on_event, **asdict(self.read)}
+        return load_training_splits(self.data, bad_rows=self.rows_read, **options)
 
 
 def first_process() -> bool:

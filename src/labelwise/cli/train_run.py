@@ -20,7 +20,7 @@ from labelwise.errors import DataError
 from labelwise.models.base import Model
 from labelwise.models.registry import new_model
 from labelwise.models.training_data import TrainingData
-from labelwise.models.training_report import HoldoutResult, TrainingClock, Tuning
+from labelwise.models.training_report import HoldoutResult, TrainingClock, TrainingColumns, Tuning
 
 if TYPE_CHECKING:
     from labelwise.cli.train import Train
@@ -46,6 +46,8 @@ def fit_model(
         return
     report = model.report_
     report.data, report.preset, report.tuning = command.data.resolve().name, preset, tuning or report.tuning
+    if train.texts is not None:
+        report.columns = TrainingColumns.of(command.read, command.rows_read)
     clock.stop(report)
     if report.members:
         out.print(_members(model))

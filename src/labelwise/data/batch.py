@@ -30,6 +30,8 @@ class DocumentBatch:
     """(n_docs,) the documents' own ids."""
     features: Csr | None = None
     """(n_docs, n_features) ready-made features."""
+    rows: Ints | None = None
+    """(n_docs,) place of each document in its file, counted from 0; None where a format leaves none out."""
 
     def __len__(self) -> int:
         return int(self.indptr.size) - 1
@@ -165,6 +167,14 @@ def label_matrix(parts: Sequence[DocumentBatch], n_labels: int) -> Csr:
     np.cumsum(np.concatenate([*counts, np.zeros(0, dtype=np.int64)]), out=indptr[1:])
     indices = np.concatenate([*(part.indices for part in parts), np.zeros(0, dtype=np.int32)])
     return zero_one(indptr, indices, (n_docs, n_labels))
+
+
+def positions(parts: Sequence[DocumentBatch]) -> Ints | None:
+    """The documents' places in the file; None where no document was left out."""
+    if any(part.rows is None for part in parts):
+        return None
+    rows = np.concatenate([part.rows for part in parts if part.rows is not None])
+    return None if rows[-1] == len(rows) - 1 else rows
 
 
 def zero_one(indptr: Ints, indices: Ints, shape: tuple[int, int]) -> Csr:

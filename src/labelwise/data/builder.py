@@ -20,17 +20,19 @@ class RecordBuilder:
 
     path: Path
     options: ReadOptions
-    labels: LabelVocabulary
+    labels: LabelVocabulary | None
+    """The labels met so far; None if labels are not read."""
     bad: BadRows
     separator: Callable[[], str | None] | None = None
     """Tells what separates labels in strings; asked only if there are such strings."""
     line_of: dict[str, int] = field(default_factory=dict)
-    """Where each id was met."""
+    """Where each id was met, if ids have to differ."""
     check_surrogates: bool = False
     """The rows to come may hold halves of surrogate pairs (only escapes in JSON can bring them)."""
     with_ids: bool | None = None
     """Whether rows have ids: the first one decides."""
     n_rows: int = 0
+    """Rows met so far, good or bad: the place of the next one in its file."""
 
     def __post_init__(self) -> None:
         self._start()
@@ -40,12 +42,15 @@ class RecordBuilder:
         self.ids: list[str] = []
         self.counts: list[int] = []
         self.indices: list[int] = []
+        self.rows: list[int] = []
 
     def add(self, line: int, text: object, labels: object, doc_id: object = None) -> None:
         """Take a row, or note what is wrong with it."""
         self.n_rows += 1
         problem = self._text_problem(text)
-        if problem is None:
+        if self.labels is None:
+            labels = []
+        elif problem is None:
             if type(labels) is str:
                 labels = self._split(labels)
             if type(labels) is not list:
@@ -61,7 +66,8 @@ class RecordBuilder:
                 problem = "the row has no labels; pass --allow-unlabelled to keep such rows"
         if problem is None and (doc_id is not None or self.with_ids):
             doc_id, problem = self._checked_id(doc_id, line)
-        if problem is None:
+        found: list[int] = []
+        if problem is None and self.labels is not None:
             try:
                 found = self.labels.ids_of(labels)  # type: ignore[arg-type]
             except BadLabelError as err:
@@ -72,11 +78,18 @@ class RecordBuilder:
         if self.with_ids is None:
             self.with_ids = doc_id is not None
         if self.with_ids:
-            self.line_of[doc_id] = line  # type: ignore[index]
+            if self.options.unique_ids:
+                self.line_of[doc_id] = line  # type: ignore[index]
             self.ids.append(doc_id)  # type: ignore[arg-type]
         self.texts.append(text)  # type: ignore[arg-type]
         self.indices += found
         self.counts.append(len(found))
+        self.rows.append(self.n_rows - 1)
+
+    def add_bad(self, problem: str, line: int, cause: Exception | None = None) -> None:
+        """Note a row that could not even be taken apart."""
+        self.n_rows += 1
+        self.bad.add(problem, path=self.path, line=line, cause=cause)
 
     def _text_problem(self, text: object) -> str | None:
         if type(text) is not str:
@@ -104,11 +117,8 @@ class RecordBuilder:
             doc_id = str(doc_id)
         if type(doc_id) is not str:
             return None, f"the id is {kind_of(doc_id)} where a string should be"
-        if doc_id in self.line_of and not self.options.allow_duplicate_ids:
-            return None, (
-                f"the id {doc_id!r} stands on line {self.line_of[doc_id]} already; pass --allow-duplicate-ids to "
-                "keep such rows"
-            )
+        if doc_id in self.line_of:
+            return None, f"the id {doc_id!r} stands on line {self.line_of[doc_id]} already, and --unique-ids is set"
         if self.check_surrogates and not doc_id.isascii() and has_lone_surrogate(doc_id):
             return None, "the id holds half of a surrogate pair, which is no character"
         return doc_id, None
@@ -134,6 +144,7 @@ class RecordBuilder:
             indices=np.array(self.indices, dtype=np.int32),
             texts=self.texts,
             ids=self.ids if self.with_ids else None,
+            rows=np.array(self.rows, dtype=np.int64),
         )
         self._start()
         return made

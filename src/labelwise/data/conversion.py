@@ -95,7 +95,7 @@ def convert(
     check_writable(dst)
     src, dst = checked_path(src), checked_path(dst)
     source = open_source(src, format=format, options=options_)
-    _check_destination(src, dst, overwrite)
+    check_destination(src, dst, overwrite)
     bad = BadRows(skip=options_.skip_bad_rows)
     with atomic_folder(dst, overwrite=True) as unfinished:
         made = _write_all(source, unfinished, file_format(to), compression, bad, on_event, tfidf or TfidfConfig())
@@ -134,7 +134,7 @@ def _write_all(
         notes = writer.finish(source.labels.names)
     finally:
         writer.close()
-    notes += _write_labels(source, folder, compression)
+    notes += write_label_files(source, folder, compression)
     return Conversion(
         path=str(folder),
         format=to.name,
@@ -181,7 +181,7 @@ def _texts(source: DataSource, split: str, task: Task) -> Iterator[str]:
         task.advance(len(batch))
 
 
-def _write_labels(source: DataSource, folder: Path, compression: WriteCompression | None) -> list[str]:
+def write_label_files(source: DataSource, folder: Path, compression: WriteCompression | None) -> list[str]:
     """labels.txt, or labels.jsonl where a name holds a line break, and label_texts.jsonl."""
     names, texts = source.labels.names, source.label_texts
     broken = any("\n" in name or "\r" in name for name in names)
@@ -197,7 +197,8 @@ def _write_labels(source: DataSource, folder: Path, compression: WriteCompressio
     return ["some label names hold line breaks: they are in labels.jsonl instead of labels.txt"] if broken else []
 
 
-def _check_destination(src: Path, dst: Path, overwrite: bool) -> None:
+def check_destination(src: Path, dst: Path, overwrite: bool) -> None:
+    """Refuse a folder that holds the source, anything else than data, or data that should stay."""
     if not dst.exists():
         return
     if not dst.is_dir():
@@ -209,7 +210,7 @@ def _check_destination(src: Path, dst: Path, overwrite: bool) -> None:
         raise UsageError(f"{dst} exists and is not empty; choose another folder, or replace it with --overwrite")
     inside = src.resolve()
     if dst.resolve() in (inside, *inside.parents):
-        raise UsageError(f"{dst} holds the data that are to be converted; choose another folder")
+        raise UsageError(f"{dst} holds the data that are to be read; choose another folder")
     suffixes = tuple(f".{suffix}" for one in file_formats() for suffix in (*one.suffixes, *one.folder_suffixes))
     for path in dst.iterdir():
         if not path.is_file() or not plain_name(path).endswith(suffixes):

@@ -43,6 +43,8 @@ class Dataset:
     """(n_docs, n_features) ready-made features; None where the format carries texts only."""
     label_texts: list[str] | None = None
     """(n_labels,) a description of every label, where the source gives one."""
+    positions: Ints | None = None
+    """(n_docs,) place of each document in its file, counted from 0; None where no document was left out."""
 
     def __post_init__(self) -> None:
         self._check_parts()
@@ -62,6 +64,8 @@ class Dataset:
             )
         if self.label_texts is not None and len(self.label_texts) != n_labels:
             raise DataError(f"there are {len(self.label_texts)} label texts but Y has {n_labels} columns")
+        if self.positions is not None and len(self.positions) != n_docs:
+            raise DataError(f"there are {len(self.positions)} positions but Y has {n_docs} rows")
         if self.texts is None and self.features is None:
             raise DataError("a dataset needs texts or features; both are missing")
 
@@ -126,6 +130,13 @@ class Dataset:
         return self.texts if self.texts is not None else cast(Csr, self.features)  # it has one of them
 
     @property
+    def names(self) -> list[str]:
+        """What the documents are called: their own ids, or else their places in the file, counted from 0."""
+        if self.ids is not None:
+            return self.ids
+        return list(map(str, range(len(self)) if self.positions is None else self.positions.tolist()))
+
+    @property
     def n_labels(self) -> int:
         """Number of labels, the unused ones included."""
         return int(self.Y.shape[1])
@@ -142,6 +153,7 @@ class Dataset:
             texts=None if self.texts is None else [self.texts[i] for i in rows.tolist()],
             ids=None if self.ids is None else [self.ids[i] for i in rows.tolist()],
             features=None if self.features is None else self.features[rows],
+            positions=(np.arange(len(self)) if self.positions is None else self.positions)[rows],
         )
 
     def followed_by(self, other: "Dataset") -> Self:
@@ -169,6 +181,7 @@ class Dataset:
             texts=texts,
             ids=None if self.ids is None or moved.ids is None else [*self.ids, *moved.ids],
             features=features,
+            positions=None,
         )
 
     def with_labels(self, labels: Sequence[str]) -> Self:

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, TypeAlias
 
 from labelwise.data.options import LONGEST_LINE, BadRows
+from labelwise.data.sniffing import check_text, encoding_hint, utf16_by_zeros
+from labelwise.data.standard_input import STANDARD_INPUT, arriving_chunks
 from labelwise.errors import DataError, LabelwiseError
 
 Compression: TypeAlias = Literal["gz", "xz", "zst", "bz2"]
@@ -57,24 +59,32 @@ class TextBlock:
 
     def lines(self, path: Path, bad: BadRows) -> list[str | None]:
         """The lines without their ends; None stands for a line that is not UTF-8."""
-        raws = self.data.removesuffix(b"\n").split(b"\n")
-        if b"\r" in self.data:
-            raws = [raw.removesuffix(b"\r") for raw in raws]
+        raws = self._raw_lines()
         try:
             return [raw.decode() for raw in raws]  # by line: most lines are ASCII, few blocks are
         except UnicodeDecodeError:
-            return [self._decode(raw, path, i, bad) for i, raw in enumerate(raws)]
+            problems = self.problems()
+        for line, (message, err) in problems.items():
+            bad.add(message, path=path, line=line, cause=err)
+        return [None if line in problems else raw.decode() for line, raw in enumerate(raws, self.first_line)]
 
-    def _decode(self, raw: bytes, path: Path, i: int, bad: BadRows) -> str | None:
-        try:
-            return raw.decode()
-        except UnicodeDecodeError as err:
-            message = (
-                f"not UTF-8 (byte 0x{raw[err.start]:02x} at position {err.start + 1}); if the file has another "
-                "encoding, name it, e.g. --encoding latin-1"
-            )
-            bad.add(message, path=path, line=self.first_line + i, cause=err)
-            return None
+    def problems(self) -> dict[int, tuple[str, UnicodeDecodeError]]:
+        """What is wrong with each line that is not UTF-8, by its number."""
+        errors: dict[int, UnicodeDecodeError] = {}
+        for line, raw in enumerate(self._raw_lines(), self.first_line):
+            try:
+                raw.decode()
+            except UnicodeDecodeError as err:
+                errors[line] = err
+        hint = encoding_hint(b"".join(err.object for err in errors.values()))
+        return {
+            line: (f"not UTF-8 (byte 0x{err.object[err.start]:02x} at position {err.start + 1}); {hint}", err)
+            for line, err in errors.items()
+        }
+
+    def _raw_lines(self) -> list[bytes]:
+        raws = self.data.removesuffix(b"\n").split(b"\n")
+        return [raw.removesuffix(b"\r") for raw in raws] if b"\r" in self.data else raws
 
 
 @contextmanager
@@ -170,10 +180,13 @@ def read_blocks(
     """
     number = 1
     carry: list[bytes] = []
-    kind = compression_of(path)
-    chunks = _ahead(path, kind, None if kind is None else most_unpacked(path, max_unpacked))
+    if path is STANDARD_INPUT:
+        chunks = arriving_chunks()
+    else:
+        kind = compression_of(path)
+        chunks = _ahead(path, kind, None if kind is None else most_unpacked(path, max_unpacked))
     with reading(path), closing(chunks):
-        utf8 = _as_utf8(chunks, encoding, path)
+        utf8 = _as_utf8(chunks, encoding, path, bad)
         try:
             for chunk in utf8:
                 cut = chunk.rfind(b"\n") + 1
@@ -212,20 +225,24 @@ class DamagedError(Exception):
     """A compressed stream ended early or makes no sense."""
 
 
-def _as_utf8(chunks: Iterator[bytes], encoding: str, path: Path) -> Iterator[bytes]:
+def _as_utf8(chunks: Iterator[bytes], encoding: str, path: Path, bad: BadRows) -> Iterator[bytes]:
     """The same text in UTF-8, without byte order mark."""
     start = b""
     for chunk in chunks:
         start += chunk
-        if len(start) >= 4:
+        if len(start) >= 4 or b"\n" in start:
             break
+    check_text(start, path)
     name = codecs.lookup(encoding).name
     if name in ("utf-8", "utf-8-sig"):
-        if not start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        marked = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        found = "utf-16" if marked else utf16_by_zeros(start)
+        if found is None:
             yield start.removeprefix(codecs.BOM_UTF8)
             yield from chunks
             return
-        name = "utf-16"
+        bad.remark(f"{path}: the encoding is {found.upper()}, by its {'first' if marked else 'zero'} bytes")
+        name = found
     decoder, number = codecs.getincrementaldecoder(name)(), 1
     for final, chunk in _with_end(start, chunks):
         try:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelwise.data.batch import LabelVocabulary, label_matrix
-from labelwise.data.builder import RecordBuilder
+from labelwise.data.batch import LabelVocabulary, label_matrix, positions
+from labelwise.data.builder import RecordBuilder, looks_like_list
 from labelwise.data.dataset import Dataset
-from labelwise.data.formats.records import ROWS_TO_GUESS, guess_separator
+from labelwise.data.formats.records import ROWS_TO_GUESS
+from labelwise.data.formats.separators import Separator, guess_separator
 from labelwise.data.options import REASONS_KEPT, BadRows, ReadOptions
 from labelwise.errors import DataError, UsageError
 from labelwise.features.texts import type_and_value
@@ -46,24 +47,36 @@ def dataset_from_frame(
     if len(lengths) > 1:
         raise DataError(f"the columns have {', '.join(map(str, sorted(lengths)))} rows; they must have the same number")
     bad = _FrameRows(skip=settings.skip_bad_rows)
-    separator = settings.label_separator or guess_separator([c for c in cells[:ROWS_TO_GUESS] if isinstance(c, str)])
+    if settings.label_separator is None:
+        separator = guess_separator([c for c in cells[:ROWS_TO_GUESS] if isinstance(c, str) and not looks_like_list(c)])
+    else:
+        separator = Separator.given(settings.label_separator)
     builder = RecordBuilder(
         path=_FRAME,
         options=settings,
         labels=vocabulary,
         bad=bad,
-        separator=lambda: separator,
+        separator=lambda: separator.text,
         check_surrogates=True,
     )
     for row, (one, some, name) in enumerate(zip(texts, cells, own, strict=True)):
         builder.add(row, one, some, name)
+    if any(isinstance(cell, str) for cell in cells):
+        separator.say(bad, _FRAME)
+        bad.remarks = [_as_keywords(sentence) for sentence in bad.remarks]
     bad.report(on_event, _FRAME)
     batch = builder.batch()
     if not len(batch):
         reasons = f"; the first: {bad.reasons[0]}" if bad.reasons else ""
         raise DataError(f"no row of the frame is left to use{reasons}")
     names = vocabulary.names
-    return Dataset(Y=label_matrix([batch], len(names)), labels=names, texts=batch.texts, ids=batch.ids)
+    return Dataset(
+        Y=label_matrix([batch], len(names)),
+        labels=names,
+        texts=batch.texts,
+        ids=batch.ids,
+        positions=positions([batch]),
+    )
 
 
 def column_names(frame: Any) -> list[str]:
@@ -118,13 +131,18 @@ class _FrameRows(BadRows):
 
     def add(self, message: str, *, path: Path, line: int | None = None, cause: Exception | None = None) -> None:
         message = re.sub(r"stands on line (\d+)", r"stands in row \1", message)
-        message = re.sub(r"--([a-z-]+)", lambda found: found[1].replace("-", "_"), message)
+        message = _as_keywords(message)
         message = f"row {line} of the frame: {message}"
         if not self.skip:
             raise DataError(f"{message}; mend it, or go on without such rows with skip_bad_rows=True") from cause
         self.count += 1
         if len(self.reasons) < REASONS_KEPT:
             self.reasons.append(message)
+
+
+def _as_keywords(message: str) -> str:
+    """A sentence with Python's keywords for the options of the command line."""
+    return re.sub(r"--([a-z-]+)", lambda found: found[1].replace("-", "_"), message)
 
 
 # ---------------------------------------------------------------------- columns

@@ -1,7 +1,7 @@
 """Data from files into memory: `load_dataset` for one split, `load_splits` for all of them over one label list."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelwise.data.batch import DataSource, DocumentBatch, label_matrix
+from labelwise.data.batch import DataSource, DocumentBatch, label_matrix, positions
 from labelwise.data.dataset import Dataset
-from labelwise.data.detect import open_source
-from labelwise.data.formats import Format
+from labelwise.data.detect import check_format, open_source
+from labelwise.data.formats import Format, file_format, file_formats
+from labelwise.data.formats.records import RecordSource
 from labelwise.data.options import BadRows, ReadOptions
-from labelwise.errors import DataError
+from labelwise.data.standard_input import STANDARD_INPUT
+from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
 from labelwise.types import OnEvent
 
@@ -68,10 +70,7 @@ def load_dataset(
     options_ = ReadOptions.of(options)
     source = open_source(path, format=format, options=options_)
     bad = _counter(bad_rows, options_)
-    if source.path.is_file():
-        split = source.splits[0]
-    if split not in source.splits:
-        raise DataError(f"there is no split {split!r}; there are: {', '.join(source.splits)}", path=source.path)
+    split = _split_there(source, split)
     if not source.labels_known and split != "train" and "train" in source.splits:
         scan_labels(source, "train", on_event)
     n_known = len(source.labels.names)
@@ -87,20 +86,103 @@ def load_dataset(
     return dataset
 
 
+def load_documents(
+    path: Path | str,
+    split: str = "train",
+    *,
+    format: Format | None = None,  # noqa: A002
+    on_event: OnEvent | None = None,
+    **options: Any,
+) -> Dataset:
+    """One split as `load_dataset` gives it, without labels where the format has them in columns.
+
+    Labels that are wrong, or not there, are no matter: this is for documents that are to get some.
+    """
+    options_ = ReadOptions.of({**options, "allow_unlabelled": True})
+    source = open_source(path, format=format, options=options_)
+    bad = _counter(None, options_)
+    if not isinstance(source, RecordSource):
+        return load_dataset(path, split, format=format, on_event=on_event, **{**options, "allow_unlabelled": True})
+    source.with_labels = False
+    split = _split_there(source, split)
+    dataset = read_split(source, split, bad, on_event)
+    bad.report(on_event, source.path)
+    return dataset
+
+
+def columns_of(
+    path: Path | str,
+    split: str,
+    *,
+    format: Format | None = None,  # noqa: A002
+    options: ReadOptions,
+) -> list[str] | None:
+    """What the columns of a split are called, of the first one if it is not there; None in formats without columns."""
+    source = open_source(path, format=format, options=options)
+    if not isinstance(source, RecordSource):
+        return None
+    return source.columns(split if split in source.splits else source.splits[0])
+
+
+def arriving_documents(
+    form: Format, bad: BadRows, *, on_event: OnEvent | None = None, **options: Any
+) -> Iterator[Dataset]:
+    """The documents of standard input without labels, in batches of what is there, so that none has to wait."""
+    check_format(form)
+    how = file_format(form)
+    options_ = ReadOptions.of({**options, "allow_unlabelled": True})
+    files = {"test": STANDARD_INPUT}
+    source = None
+    if how.records and how.open_files is not None and how.streamed:
+        source = how.open_files(path=STANDARD_INPUT, files=files, options=options_, beside=None)
+    if not isinstance(source, RecordSource):
+        streamed = ", ".join(one.name for one in file_formats() if one.streamed)
+        raise UsageError(f"--format {form}: standard input is read as {streamed}, or as texts, one a line; give a file")
+    source.with_labels = False
+    n_told = 0
+    for batch in source.batches("test", bad):
+        for sentence in bad.remarks[n_told:]:
+            if on_event is not None:
+                on_event("remark", {"text": sentence})
+        n_told = len(bad.remarks)
+        if len(batch):
+            yield _dataset(source, [batch])
+    bad.remarks.clear()
+    bad.report(on_event, STANDARD_INPUT)
+
+
 def load_training_splits(
     path: Path | str,
     *,
     format: Format | None = None,  # noqa: A002
     on_event: OnEvent | None = None,
+    bad_rows: BadRows | None = None,
     **options: Any,
 ) -> tuple[Dataset, Dataset | None]:
-    """The training split, and the validation split if there is one. Parameters as for `load_dataset`."""
+    """The training split, and the validation split if there is one. Parameters as for `load_dataset`; `bad_rows` are
+    those of the training split."""
     splits = open_source(path, format=format, options=ReadOptions.of(options)).splits
-    train = load_dataset(path, "train", format=format, on_event=on_event, **options)
+    on_event = _without_repetition(on_event)
+    train = load_dataset(path, "train", format=format, on_event=on_event, bad_rows=bad_rows, **options)
     if Path(path).is_file() or "validation" not in splits:
         return train, None
     labels = train.labels
     return train, load_dataset(path, "validation", format=format, labels=labels, on_event=on_event, **options)
+
+
+def _without_repetition(on_event: OnEvent | None) -> OnEvent | None:
+    """The same, but remarks only once: what is found in one split is found in the next."""
+    heard: set[str] = set()
+
+    def hear(name: str, values: Mapping[str, Any]) -> None:
+        if name == "remark":
+            if values["text"] in heard:
+                return
+            heard.add(values["text"])
+        if on_event is not None:
+            on_event(name, values)
+
+    return hear
 
 
 def load_splits(
@@ -144,6 +226,11 @@ def load_splits(
     return splits
 
 
+def read_split(source: DataSource, split: str, bad: BadRows, on_event: OnEvent | None) -> Dataset:
+    """A split of an open source; what `bad` gathers is not reported yet."""
+    return _dataset(source, _read(source, split, bad, on_event))
+
+
 def scan_labels(source: DataSource, split: str, on_event: OnEvent | None) -> None:
     """Read a split only for its labels, so that another one gets the same columns.
 
@@ -152,6 +239,15 @@ def scan_labels(source: DataSource, split: str, on_event: OnEvent | None) -> Non
     with Task(on_event, f"scanning {split} for labels") as task:
         for batch in source.batches(split, BadRows(skip=True)):
             task.advance(len(batch))
+
+
+def _split_there(source: DataSource, split: str) -> str:
+    """The split that is asked for; a single file is read as it is."""
+    if source.path.is_file():
+        return source.splits[0]
+    if split not in source.splits:
+        raise DataError(f"there is no split {split!r}; there are: {', '.join(source.splits)}", path=source.path)
+    return split
 
 
 def _counter(given: BadRows | None, options: ReadOptions) -> BadRows:
@@ -186,6 +282,7 @@ def _dataset(source: DataSource, parts: list[DocumentBatch]) -> Dataset:
         texts=None if first.texts is None else list(chain.from_iterable(part.texts or () for part in parts)),
         ids=None if first.ids is None else list(chain.from_iterable(part.ids or () for part in parts)),
         features=features,
+        positions=positions(parts),
         label_texts=None if described is None else [described.get(name, name) for name in names],
     )
 

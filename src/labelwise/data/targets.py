@@ -58,6 +58,8 @@ def _from_names(rows: Any, known: Sequence[str]) -> tuple[Csr, list[str]]:
             found = list(map(columns.__getitem__, names))
         except TypeError as err:  # a list or a dictionary is no key
             raise DataError(f"a label of document {number} is no string; give names, or a sparse 0/1 matrix") from err
+        except DataError as err:
+            raise DataError(f"document {number}: {err}") from err
         indices += found
         counts.append(len(found))
     indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)

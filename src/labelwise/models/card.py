@@ -53,6 +53,8 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
             "trained on",
             f"{report.documents:,} documents{of}, {(report.pairs or 0) / report.documents:.1f} labels each",
         )
+    if report.columns is not None:
+        yield "columns", report.columns.describe()
     yield from model.facts()
     yield from _growth(report)
     if report.preset is not None:

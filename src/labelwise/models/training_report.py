@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, get_type_hints
 
+from labelwise.data.options import BadRows, ReadOptions
 from labelwise.rank.ranker import RankerSettings, RankerTrial
 from labelwise.storage.checks import Entries, typed
 
@@ -96,6 +97,38 @@ class RecordedUpdate:
     """Checksum of what `labelwise update` was given, so that a repeated command does not learn from it twice."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainingColumns:
+    """The columns that the training documents were read from, and how; None as in `ReadOptions`."""
+
+    text_column: str
+    labels_column: str
+    id_column: str
+    label_separator: str | None = None
+    """As it was given, or found by looking."""
+    delimiter: str | None = None
+
+    @classmethod
+    def of(cls, options: ReadOptions, found: BadRows) -> TrainingColumns | None:
+        """What is worth remembering; None where it is all as usual."""
+        names = [field.name for field in fields(cls)]
+        values = {name: getattr(options, name) for name in names}
+        values["label_separator"] = options.label_separator or found.separator
+        usual = {name: getattr(ReadOptions(), name) for name in names}
+        plain = {name: None if value is None else str(value) for name, value in values.items()}
+        return None if values == usual else cls(**plain)  # type: ignore[arg-type]  # names are never None
+
+    def to_dict(self) -> dict[str, str]:
+        """The entries of config.json."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def describe(self) -> str:
+        """What the card says."""
+        text = " and ".join(part.strip() for part in self.text_column.split(","))
+        how = "" if self.label_separator in (None, "none") else f", separated by {self.label_separator!r}"
+        return f"text: {text}; labels: {self.labels_column}{how}"
+
+
 @dataclass(kw_only=True)
 class TrainingReport:
     """What is known of a model's training; None where something is not known."""
@@ -116,6 +149,8 @@ class TrainingReport:
     """The members of an ensemble, those that were dropped included."""
     data: str | None = None
     """Name of the training data."""
+    columns: TrainingColumns | None = None
+    """The columns of the training data, where they are not those that are read anyway."""
     preset: str | None = None
     seconds: float | None = None
     """Wall seconds of training."""
@@ -164,7 +199,7 @@ def _known(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, HoldoutResult | RankerSettings):
+    if isinstance(value, HoldoutResult | RankerSettings | TrainingColumns):
         return value.to_dict()
     if isinstance(value, list):
         return [_plain(one) for one in value]

@@ -6,6 +6,7 @@ import json
 import lzma
 import zlib
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import isfinite
 from pathlib import Path
@@ -214,6 +215,8 @@ def _assemble(
     if labels is not None and len(column) != len(labels):
         raise DataError("the label names given are not distinct; every column needs its own")
     wanted = None if ids is None else set(ids)
+    doubled = wanted is not None and len(wanted) < len(ids or ())  # then the order must be the same
+    names: list[str] = []
     seen: dict[str, int] = {}  # id -> row
     columns, scores, indptr = array("i"), array("d"), array("q", [0])
     for line, name, pairs in records:
@@ -222,11 +225,12 @@ def _assemble(
         if len(indptr) > 1 and (name is None) == bool(seen):
             raise DataError("some records have an id and some have none; give all of them one", path=path, line=line)
         if name is not None:
-            if name in seen:
+            if name in seen and not doubled:
                 raise DataError(f"document {name!r} was already predicted above; keep one", path=path, line=line)
             if wanted is not None and name not in wanted:
                 raise DataError(f"document {name!r} is not among those expected", path=path, line=line)
             seen[name] = len(seen)
+            names.append(name)
         if len({label for label, _ in pairs}) < len(pairs):
             raise DataError(f"a label is given twice for document {name!r}; keep one", path=path, line=line)
         for label, score in pairs:
@@ -244,12 +248,18 @@ def _assemble(
         if found is None and n_docs != len(ids):
             raise DataError(f"{n_docs} documents without ids, but {len(ids)} are expected", path=path)
         if found is not None:
-            if missing := [name for name in ids if name not in seen]:
+            if doubled:
+                if names != list(ids):
+                    twice = Counter(ids).most_common(1)[0][0]
+                    message = f"several documents have the id {twice!r}, so predictions cannot be matched by ids"
+                    raise DataError(f"{message}; give every document an id of its own", path=path)
+            elif missing := [name for name in ids if name not in seen]:
                 raise DataError(
                     f"no predictions for {len(missing)} documents, the first is {missing[0]!r}; "
                     "a document without labels needs an empty record",
                     path=path,
                 )
-            matrix = matrix[[seen[name] for name in ids]]
+            else:
+                matrix = matrix[[seen[name] for name in ids]]
         found = ids
     return Predictions(matrix, list(column), found, None if labels is None else len(labels))

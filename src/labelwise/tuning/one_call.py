@@ -13,14 +13,15 @@ import scipy.sparse as sp
 from labelwise.config import LinearTreeConfig, XTransformerConfig
 from labelwise.config.flat import check_settings
 from labelwise.config.presets import AUTO, changed, preset_config
-from labelwise.data import Dataset, ReadOptions
-from labelwise.data.frames import plain_documents
+from labelwise.data import BadRows, Dataset, ReadOptions
+from labelwise.data.formats.columns import text_columns
+from labelwise.data.frames import column_names, plain_documents
 from labelwise.data.load import load_training_splits
 from labelwise.data.targets import targets
 from labelwise.errors import DataError, UsageError
 from labelwise.features.texts import text_list
 from labelwise.models.registry import check_destination, new_model
-from labelwise.models.training_report import TrainingClock
+from labelwise.models.training_report import TrainingClock, TrainingColumns
 from labelwise.tuning.choice import choose
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def train(
         check_settings((LinearTreeConfig, XTransformerConfig), settings, "train")
     else:
         config = preset_config(preset, settings)
-    documents, own_validation = _read(data, labels, reading, on_event)
+    found = BadRows()
+    documents, own_validation = _read(data, labels, reading, on_event, found)
     name = preset if isinstance(preset, str | Path) else type(config).__name__
     if config is None:
         config, name = _chosen(documents, settings)
@@ -103,6 +105,8 @@ def train(
     model.report_.preset = str(name)
     if isinstance(data, str | Path):
         model.report_.data = Path(data).resolve().name
+        if documents.texts is not None:
+            model.report_.columns = TrainingColumns.of(ReadOptions.of(reading), found)
     clock.stop(model.report_)
     if out is not None:
         model.save(out)
@@ -110,11 +114,11 @@ def train(
 
 
 def _read(
-    data: Any, labels: Any, reading: Mapping[str, Any], on_event: OnEvent | None
+    data: Any, labels: Any, reading: Mapping[str, Any], on_event: OnEvent | None, found: BadRows
 ) -> tuple[Dataset, Dataset | None]:
     """The training documents, and the validation documents where a folder has some."""
     if isinstance(data, str | Path) and labels is None:
-        return load_training_splits(data, on_event=on_event, **reading)
+        return load_training_splits(data, on_event=on_event, bad_rows=found, **reading)
     if labels is None and not isinstance(data, Dataset):
         return _from_frame(data, reading, on_event), None
     if reading:
@@ -135,9 +139,9 @@ def _from_frame(frame: Any, reading: Mapping[str, Any], on_event: OnEvent | None
     """The documents of a table, with the options of `ReadOptions`."""
     rest = {name: value for name, value in reading.items() if not name.endswith("_column")}
     columns = ReadOptions.of(reading)
-    ids = reading.get("id_column")
+    ids, names = reading.get("id_column"), text_columns(column_names(frame), columns.text_column)
     return Dataset.from_frame(
-        frame, text=columns.text_columns, labels=columns.labels_column, ids=ids, on_event=on_event, **rest
+        frame, text=names or columns.text_columns, labels=columns.labels_column, ids=ids, on_event=on_event, **rest
     )
 
 

@@ -47,13 +47,19 @@ BAD_ROWS = {
 def test_a_bad_row_is_named_or_skipped(tmp_path, row, message):
     path = write_jsonl(tmp_path / "d.jsonl", [GOOD, row, {**GOOD, "id": "y"}])
     with pytest.raises(DataError, match=message) as caught:
-        load_dataset(path, max_text_chars=100)
+        load_dataset(path, max_text_chars=100, unique_ids=True)
     assert str(caught.value).startswith(f"{path}, line 2: ")
     heard, bad = [], BadRows()
     dataset = load_dataset(
-        path, max_text_chars=100, skip_bad_rows=True, bad_rows=bad, on_event=lambda *event: heard.append(event)
+        path,
+        max_text_chars=100,
+        unique_ids=True,
+        skip_bad_rows=True,
+        bad_rows=bad,
+        on_event=lambda *event: heard.append(event),
     )
     assert dataset.texts == ["fine", "fine"]
+    assert dataset.positions.tolist() == [0, 2]
     assert dataset.labels == ["x"]  # nothing of the bad row is kept, not even the name of a new label
     assert bad.count == 1
     assert message.split(";")[0] in bad.reasons[0]
@@ -111,7 +117,7 @@ def test_other_columns(tmp_path):
 
 def test_options_that_let_rows_pass(tmp_path):
     rows = [GOOD, {**GOOD, "labels": []}, {**GOOD, "labels": None}]
-    dataset = load_dataset(write_jsonl(tmp_path / "d.jsonl", rows), allow_unlabelled=True, allow_duplicate_ids=True)
+    dataset = load_dataset(write_jsonl(tmp_path / "d.jsonl", rows), allow_unlabelled=True)
     assert dataset.ids == ["z", "z", "z"]
     assert dense(dataset.Y) == [[1], [0], [0]]
 

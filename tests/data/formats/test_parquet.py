@@ -58,9 +58,10 @@ GOOD = {"id": "z", "text": "fine", "labels": ["x"]}
 def test_a_bad_row_is_named_or_skipped(tmp_path, row, message):
     path = write(tmp_path / "d.parquet", [GOOD, row, {**GOOD, "id": "y"}])
     with pytest.raises(DataError, match=f"line 2: {message}"):
-        load_dataset(path, max_text_chars=50)
-    dataset = load_dataset(path, max_text_chars=50, skip_bad_rows=True)
+        load_dataset(path, max_text_chars=50, unique_ids=True)
+    dataset = load_dataset(path, max_text_chars=50, unique_ids=True, skip_bad_rows=True)
     assert (dataset.texts, dataset.labels) == (["fine", "fine"], ["x"])
+    assert dataset.positions.tolist() == [0, 2]
 
 
 def test_text_of_another_type(tmp_path):

@@ -3,7 +3,6 @@
 import pytest
 
 from labelwise.data import load_dataset
-from labelwise.data.formats.records import guess_separator
 from tests.data.examples import write_jsonl
 
 
@@ -35,9 +34,3 @@ def test_the_separator_is_guessed_once_for_all_splits(tmp_path):
     write_jsonl(tmp_path / "train.jsonl", [{"text": "t", "labels": "Smith, John; Doe"}])
     write_jsonl(tmp_path / "test.jsonl", [{"text": "t", "labels": "Smith, John"}])
     assert load_dataset(tmp_path, "test").labels == ["Smith, John", "Doe"]
-
-
-def test_guesses():
-    assert guess_separator([]) is None
-    assert guess_separator(["a b"]) is None
-    assert guess_separator(["a,b", "c|d"]) == "|"

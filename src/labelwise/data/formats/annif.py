@@ -60,12 +60,11 @@ class AnnifSource(FileSource):
         for first, lines in read_lines(path, bad=bad, **self.options.decoding):
             for line, row in enumerate(lines, first):
                 if not row:
+                    builder.n_rows += row is None  # it is no UTF-8, and was noted
                     continue
                 text, tab, subjects = row.rpartition("\t")
                 if not tab or not _SUBJECTS.fullmatch(subjects):
-                    builder.n_rows += 1
-                    message = "the line is not a text, a tab and subjects like <uri> <uri>"
-                    bad.add(message, path=path, line=line)
+                    builder.add_bad("the line is not a text, a tab and subjects like <uri> <uri>", line)
                     continue
                 builder.add(line, text, [from_uri(uri) for uri in _SUBJECT.findall(subjects)])
             yield builder.batch()

@@ -57,6 +57,8 @@ class FileFormat:
     """Whether a file with an ambiguous or unknown suffix starts like this format; None: its suffix alone decides."""
     records: bool = False
     """Whether files hold records: rows with named columns for text, labels and id."""
+    streamed: bool = False
+    """Whether records can be read one after the other, as they arrive."""
     layout: str = ""
     """What a folder in this format holds, for the error that no data were found; empty for records."""
     folder_suffixes: tuple[str, ...] = ()

@@ -53,10 +53,13 @@ class LibsvmSource(FileSource):
         """The documents of a split, in order."""
         path = self.files[split]
         base, n_features = self._shape
-        n_labels, n_rows = len(self.labels.names), 0
+        n_labels, n_rows, n_places = len(self.labels.names), 0, 0
         for rows in read_sparse(path, bad, self.options, most_labels=self.labels.most):
             counts, label_counts = np.diff(rows.indptr), np.diff(rows.label_indptr)
-            keep = rows.good & ((counts > 0) | (label_counts > 0))  # blank lines are no documents
+            is_document = ~rows.good | (counts > 0) | (label_counts > 0)  # blank lines are none
+            place = n_places + np.cumsum(is_document) - 1
+            n_places += int(is_document.sum())
+            keep = rows.good & is_document
             for row in np.unique(_rows_of(rows.indptr)[rows.indices < base]):
                 message = "feature 0 is out of range in a file counted from 1; try --libsvm-base zero"
                 bad.add(message, path=path, line=rows.first_line + int(row))
@@ -71,7 +74,7 @@ class LibsvmSource(FileSource):
             width = max(n_labels, int(rows.label_indices.max(initial=-1)) + 1)
             Y = zero_one(rows.label_indptr, rows.label_indices, (len(rows), width))[kept]
             X = rows.features(n_features + base)[kept][:, base:]
-            yield DocumentBatch(indptr=Y.indptr.astype(np.int64), indices=Y.indices, features=X)
+            yield DocumentBatch(indptr=Y.indptr.astype(np.int64), indices=Y.indices, features=X, rows=place[kept])
         if n_rows == 0 and bad.count == 0:
             raise DataError("the file is empty; there is no document in it", path=path)
 

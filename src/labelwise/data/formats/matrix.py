@@ -78,4 +78,5 @@ def _batch(Y: Csr, X: Csr | None, texts: list[str] | None, rows: npt.NDArray[np.
         indices=part.indices.astype(np.int32),
         texts=texts,
         features=None if X is None else X[rows],
+        rows=rows,
     )

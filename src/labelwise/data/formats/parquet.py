@@ -11,10 +11,12 @@ from labelwise.data.archive import WriteCompression
 from labelwise.data.batch import BadLabelError, DocumentBatch
 from labelwise.data.builder import RecordBuilder
 from labelwise.data.files import check_regular, most_unpacked, too_large
+from labelwise.data.formats.columns import Columns, find_columns
 from labelwise.data.formats.format import FileFormat
-from labelwise.data.formats.records import ROWS_PER_BATCH, RecordSource, joined, require_columns
+from labelwise.data.formats.records import ROWS_PER_BATCH, RecordSource, joined
 from labelwise.errors import DataError, UsageError, need
 from labelwise.storage.parquet import must_be_counted, plain_batches
+from labelwise.types import Ints
 
 
 @dataclass(kw_only=True)
@@ -25,14 +27,15 @@ class ParquetSource(RecordSource):
         """The documents of a file."""
         options, row = builder.options, 1
         with _Parquet(path, options.max_unpacked) as parquet:
-            require_columns(parquet.columns, options, path, None)
-            wanted = [*options.text_columns]
-            wanted += [name for name in (options.labels_column, options.id_column) if name in parquet.columns]
+            columns = find_columns(
+                parquet.columns, options, path, bad=builder.bad, with_labels=builder.labels is not None
+            )
+            wanted = [*columns.text, *(name for name in (columns.labels, columns.id) if name is not None)]
             for table in parquet.batches(list(dict.fromkeys(wanted))):
                 try:
-                    made = _column_wise(table, row, builder)
+                    made = _column_wise(table, row, builder, columns)
                     if made is None:
-                        _row_wise(table, row, builder)
+                        _row_wise(table, row, builder, columns)
                         made = builder.batch()
                 except DataError:
                     raise
@@ -47,23 +50,30 @@ class ParquetSource(RecordSource):
     def label_cells(self, path: Path) -> Iterator[list[str]]:
         """The label column, where it holds strings."""
         with _Parquet(path, self.options.max_unpacked) as parquet:
-            if self.options.labels_column in parquet.columns:
-                for table in parquet.batches([self.options.labels_column]):
+            columns = find_columns(parquet.columns, self.options, path)
+            if columns.labels is not None:
+                for table in parquet.batches([columns.labels]):
                     yield [cell for cell in table.column(0).to_pylist() if isinstance(cell, str)]
+
+    def copy_rows(self, path: Path, part_of: Ints, files: Sequence[Path], compression: WriteCompression | None) -> None:
+        """Copy rows into new files with the same columns."""
+        parquet, codec = _pyarrow("parquet"), codec_of(compression)
+        table = parquet.read_table(path)
+        for part, file in enumerate(files):
+            parquet.write_table(table.take(np.flatnonzero(part_of == part)), file, compression=codec)
+
+    def columns(self, split: str) -> list[str]:
+        """What the columns are called."""
+        with _Parquet(self.files[split], self.options.max_unpacked) as parquet:
+            return parquet.columns
 
 
 class ParquetWriter:
     """Writes parquet with a list column of labels; a batch is a row group."""
 
-    _CODECS: Mapping[WriteCompression | None, str] = {None: "snappy", "gz": "gzip", "zst": "zstd"}
-
     def __init__(self, folder: Path, compression: WriteCompression | None) -> None:
         self._arrow, self._parquet = _pyarrow(), _pyarrow("parquet")
-        if compression not in self._CODECS:
-            raise UsageError(
-                f"parquet files cannot be compressed with {compression}; choose gz, zst or nothing (snappy)"
-            )
-        self._folder, self._codec = folder, self._CODECS[compression]
+        self._folder, self._codec = folder, codec_of(compression)
         self._writers: dict[str, Any] = {}
 
     def write(self, split: str, batch: DocumentBatch, names: Sequence[str]) -> None:
@@ -90,21 +100,31 @@ class ParquetWriter:
             writer.close()
 
 
+_CODECS: Mapping[WriteCompression | None, str] = {None: "snappy", "gz": "gzip", "zst": "zstd"}
+
+
+def codec_of(compression: WriteCompression | None) -> str:
+    """What parquet calls a compression."""
+    if compression not in _CODECS:
+        raise UsageError(f"parquet files cannot be compressed with {compression}; choose gz, zst or nothing (snappy)")
+    return _CODECS[compression]
+
+
 def _pyarrow(module: str = "") -> Any:
     """pyarrow, or a module of it."""
     return need(f"pyarrow.{module}" if module else "pyarrow", extra="parquet", purpose="parquet files")
 
 
-def _column_wise(table: Any, row: int, builder: RecordBuilder) -> DocumentBatch | None:
+def _column_wise(table: Any, row: int, builder: RecordBuilder, columns: Columns) -> DocumentBatch | None:
     """The rows of a batch if nothing is wrong or unusual about any of them; None otherwise."""
     arrow, compute = _pyarrow(), _pyarrow("compute")
     options = builder.options
-    if options.labels_column not in table.schema.names:
+    if columns.labels is None or builder.labels is None:
         return None
-    labels = table.column(options.labels_column)
-    if len(options.text_columns) > 1 or table.num_rows == 0 or labels.null_count:
+    labels = table.column(columns.labels)
+    if len(columns.text) > 1 or table.num_rows == 0 or labels.null_count:
         return None
-    text = table.column(options.text_columns[0])
+    text = table.column(columns.text[0])
     if text.null_count or not _is_string(text.type, arrow) or not _is_list_of_strings(labels.type, arrow):
         return None
     if compute.any(compute.or_(compute.utf8_is_space(text), compute.equal(compute.utf8_length(text), 0))).as_py():
@@ -114,8 +134,8 @@ def _column_wise(table: Any, row: int, builder: RecordBuilder) -> DocumentBatch 
     counts = labels.value_lengths().to_numpy(zero_copy_only=False)
     if not options.allow_unlabelled and counts.min() == 0:
         return None
-    ids = _new_ids(table, builder)
-    if ids is None and options.id_column in table.schema.names and builder.with_ids is not False:
+    ids = _new_ids(table, builder, columns.id)
+    if ids is None and columns.id is not None and builder.with_ids is not False:
         return None
     names = labels.flatten().dictionary_encode()
     if names.null_count:
@@ -124,38 +144,38 @@ def _column_wise(table: Any, row: int, builder: RecordBuilder) -> DocumentBatch 
         found = np.array(builder.labels.ids_of(names.dictionary.to_pylist()), dtype=np.int32)
     except BadLabelError:
         return None
-    if ids is not None:
+    if ids is not None and options.unique_ids:
         builder.line_of.update(zip(ids, range(row, row + len(ids)), strict=True))
     builder.with_ids = ids is not None
+    rows = np.arange(builder.n_rows, builder.n_rows + table.num_rows)
     builder.n_rows += table.num_rows
     indptr = np.zeros(table.num_rows + 1, dtype=np.int64)
     np.cumsum(counts, out=indptr[1:])
     indices = found[names.indices.to_numpy(zero_copy_only=False)] if len(names) else found
-    return DocumentBatch(indptr=indptr, indices=indices, texts=text.to_pylist(), ids=ids)
+    return DocumentBatch(indptr=indptr, indices=indices, texts=text.to_pylist(), ids=ids, rows=rows)
 
 
-def _new_ids(table: Any, builder: RecordBuilder) -> list[str] | None:
+def _new_ids(table: Any, builder: RecordBuilder, name: str | None) -> list[str] | None:
     """The ids if they are strings, distinct and not met before; None otherwise."""
     arrow = _pyarrow()
-    if builder.options.id_column not in table.schema.names or builder.with_ids is False:
+    if name is None or builder.with_ids is False:
         return None
-    column = table.column(builder.options.id_column)
+    column = table.column(name)
     if column.null_count or not _is_string(column.type, arrow):
         return None
     ids: list[str] = column.to_pylist()
-    if builder.options.allow_duplicate_ids:
+    if not builder.options.unique_ids:
         return ids
     if len(set(ids)) != len(ids) or not builder.line_of.keys().isdisjoint(ids):
         return None
     return ids
 
 
-def _row_wise(table: Any, row: int, builder: RecordBuilder) -> None:
-    options = builder.options
-    columns = {name: table.column(name).to_pylist() for name in table.schema.names}
-    texts = [columns[name] for name in options.text_columns]
-    ids = columns.get(options.id_column)
-    for i, labels in enumerate(columns.get(options.labels_column, [None] * table.num_rows)):
+def _row_wise(table: Any, row: int, builder: RecordBuilder, columns: Columns) -> None:
+    cells = {name: table.column(name).to_pylist() for name in table.schema.names}
+    texts = [cells[name] for name in columns.text]
+    ids = None if columns.id is None else cells[columns.id]
+    for i, labels in enumerate([None] * table.num_rows if columns.labels is None else cells[columns.labels]):
         text = texts[0][i] if len(texts) == 1 else joined([column[i] for column in texts])
         builder.add(row + i, text, labels, None if ids is None else ids[i])
 

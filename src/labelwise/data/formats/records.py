@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from labelwise.data.archive import WriteCompression
 from labelwise.data.batch import DocumentBatch, FileSource, LabelVocabulary
 from labelwise.data.builder import RecordBuilder, looks_like_list
+from labelwise.data.formats.separators import Separator, guess_separator
 from labelwise.data.label_names import label_list
 from labelwise.data.options import BadRows, ReadOptions
-from labelwise.errors import DataError
+from labelwise.types import Ints
 
 ROWS_PER_BATCH = 4096
 ROWS_TO_GUESS = 1000
-SEPARATORS = (";", "|", ",")
 
 
 @dataclass(kw_only=True)
@@ -29,6 +30,8 @@ class RecordSource(FileSource, ABC):
     options: ReadOptions
     beside: Path | None
     """Folder that may hold labels.txt and label_texts.jsonl."""
+    with_labels: bool = True
+    """Whether labels are read."""
     labels: LabelVocabulary = field(init=False)
     labels_known: bool = field(init=False)
 
@@ -46,11 +49,19 @@ class RecordSource(FileSource, ABC):
     def label_cells(self, path: Path) -> Iterator[list[str]]:
         """The strings in the label column, from which the separator is guessed; wrong rows are passed over."""
 
+    @abstractmethod
+    def columns(self, split: str) -> list[str]:
+        """What the columns of a split are called; those of its first row where every row names its own."""
+
+    @abstractmethod
+    def copy_rows(self, path: Path, part_of: Ints, files: Sequence[Path], compression: WriteCompression | None) -> None:
+        """Copy the rows of a file into new files: the row at place i goes to ``files[part_of[i]]``, or nowhere."""
+
     @cached_property
-    def separator(self) -> str | None:
+    def separator(self) -> Separator:
         """What separates labels in strings; guessed once, from the first split, so that all splits agree."""
         if self.options.label_separator is not None:
-            return self.options.label_separator
+            return Separator.given(self.options.label_separator)
         found: list[str] = []
         for cells in self.label_cells(next(iter(self.files.values()))):
             found.extend(cell for cell in cells if not looks_like_list(cell))
@@ -61,9 +72,13 @@ class RecordSource(FileSource, ABC):
     def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         path = self.files[split]
-        builder = RecordBuilder(
-            path=path, options=self.options, labels=self.labels, bad=bad, separator=lambda: self.separator
-        )
+
+        def separator() -> str | None:
+            self.separator.say(bad, next(iter(self.files.values())))
+            return self.separator.text
+
+        labels = self.labels if self.with_labels else None
+        builder = RecordBuilder(path=path, options=self.options, labels=labels, bad=bad, separator=separator)
         return self.read(path, builder)
 
 
@@ -76,28 +91,3 @@ def joined(parts: Sequence[object]) -> object:
         if part is not None and type(part) is not str:
             return part
     return " ".join(part for part in parts if isinstance(part, str) and part)
-
-
-def require_columns(
-    there: Mapping[str, object] | Sequence[str], options: ReadOptions, path: Path, line: int | None
-) -> None:
-    """Raise an error with the names of the columns if the text or labels column is missing.
-
-    Where unlabelled records are allowed, the labels column may be missing.
-    """
-    wanted = [(name, "--text-column") for name in options.text_columns]
-    if not options.allow_unlabelled:
-        wanted.append((options.labels_column, "--labels-column"))
-    for name, option in wanted:
-        if name not in there:
-            columns = ", ".join(map(repr, there)) or "none"
-            message = f"there is no column {name!r}; there are: {columns}. Name the right one with {option}"
-            raise DataError(message, path=path, line=line)
-
-
-def guess_separator(cells: Sequence[str]) -> str | None:
-    """The first of ; | , that occurs in a cell; None if every cell seems to be one label."""
-    for separator in SEPARATORS:
-        if any(separator in cell for cell in cells):
-            return separator
-    return None

@@ -23,6 +23,7 @@ class TsvWriter(CsvWriter):
 FORMAT = FileFormat(
     name="tsv",
     records=True,
+    streamed=True,
     suffixes=("tsv",),
     needs="texts",
     open_files=TsvSource,

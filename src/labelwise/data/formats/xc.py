@@ -65,11 +65,13 @@ class HeaderSource(FileSource):
     def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         path, header = self.files[split], self.headers[split]
+        start = 0
         for rows in read_sparse(path, bad, self.options, header=header):
             keep = np.flatnonzero(rows.good)
             Y = zero_one(rows.label_indptr, rows.label_indices, (len(rows), len(self.labels.names)))[keep]
             X = rows.features(header.n_columns)[keep]
-            yield DocumentBatch(indptr=Y.indptr.astype(np.int64), indices=Y.indices, features=X)
+            yield DocumentBatch(indptr=Y.indptr.astype(np.int64), indices=Y.indices, features=X, rows=start + keep)
+            start += len(rows)
 
 
 @dataclass(frozen=True)
