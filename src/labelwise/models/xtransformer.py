@@ -114,6 +114,7 @@ class XTransformer(Model):
             pipeline = Pipeline(config, cache)
             pipeline.device()  # a missing GPU is reported before the work
             cache.say(*data.remark(config.holdout))
+            cache.say(data.script_remark([config.tfidf]))
             self.role_ = pipeline.role
             pipeline.documents()  # as tf-idf, tokens and pretrained embeddings
             pipeline.clusters()  # of the label tree over the label embedding

@@ -13,6 +13,7 @@ from labelwise.config import HoldoutConfig, LinearTreeConfig, TfidfConfig
 from labelwise.data import Dataset
 from labelwise.errors import DataError
 from labelwise.events import Task
+from labelwise.features.scripts import lacks_spaces
 from labelwise.features.tfidf import Tfidf
 from labelwise.models.calibrator import MIN_DOCUMENTS
 from labelwise.models.holdout import evaluate_model
@@ -200,7 +201,9 @@ def _candidates(config: LinearTreeConfig, setting: str, train: Dataset) -> Itera
 def _openings(config: LinearTreeConfig, train: Dataset) -> Iterator[float]:
     """Numbers of words of openings that are clearly shorter than most texts; none without texts."""
     documents = train.documents
-    if not isinstance(documents, list) or config.tfidf.analyzer != "word":
+    if not isinstance(documents, list) or config.tfidf.analyzer not in ("auto", "word"):
+        return
+    if config.tfidf.analyzer == "auto" and lacks_spaces(documents):
         return
     sample = documents[:: max(1, len(documents) // SAMPLE)]
     median = statistics.median(len(text.split()) for text in sample)

@@ -106,6 +106,7 @@ class Ensemble(Model):
         with open_run(run_dir, on_event) as run:
             cache = StageCache(data, run, on_event)
             cache.say(*data.remark(config.holdout))
+            cache.say(data.script_remark([member.tfidf for member in config.members]))
             members = fit_members(config, cache)
             if members is None:
                 self.role_ = "helper"
