@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from labelwise.cli.progress import show_progress as show_progress
     from labelwise.config import EnsembleConfig as EnsembleConfig
     from labelwise.config import LinearTreeConfig as LinearTreeConfig
     from labelwise.config import XTransformerConfig as XTransformerConfig
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from labelwise.models.xtransformer import XTransformer as XTransformer
     from labelwise.predictions import Predictions as Predictions
     from labelwise.predictions import read_predictions as read_predictions
+    from labelwise.tuning import cross_validate as cross_validate
     from labelwise.tuning import train as train
 
 # Where each public name lives.
@@ -66,6 +68,7 @@ _HOMES = {
     "add_labels": "labelwise.incremental",
     "compare": "labelwise.metrics",
     "convert": "labelwise.data",
+    "cross_validate": "labelwise.tuning",
     "describe": "labelwise.data",
     "evaluate": "labelwise.metrics",
     "from_pretrained": "labelwise.integrations.hub",
@@ -79,6 +82,7 @@ _HOMES = {
     "precision_at_k": "labelwise.metrics",
     "read_predictions": "labelwise.predictions",
     "remove_labels": "labelwise.incremental",
+    "show_progress": "labelwise.cli.progress",
     "train": "labelwise.tuning",
     "update": "labelwise.incremental",
 }

@@ -17,6 +17,8 @@ model's own pooler."""
 Pooling: TypeAlias = Literal["auto", PoolingMethod]
 """The pooling that is asked for; auto is the one that the encoder's folder names."""
 
+UNNAMED_ENCODER = "unnamed"
+"""The encoder of presets that name none: those of the paper."""
 Order: TypeAlias = Annotated[int, Range(at_least=1, at_most=100)]
 """Number of words or characters of an n-gram."""
 

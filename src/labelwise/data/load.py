@@ -16,7 +16,7 @@ from labelwise.data.detect import open_source
 from labelwise.data.formats import Format
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError
-from labelwise.events import Task
+from labelwise.events import Task, heard
 from labelwise.types import OnEvent
 
 log = logging.getLogger(__name__)
@@ -207,6 +207,7 @@ def _report_unseen(
         occurrences,
         dataset.Y.nnz,
     )
+    on_event = heard(on_event)
     if on_event is not None:
         values = {"split": split, "labels": int(unseen.size), "occurrences": occurrences}
         first = [dataset.labels[i] for i in unseen[:5]]

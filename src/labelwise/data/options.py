@@ -9,6 +9,7 @@ from typing import Any, Literal, get_type_hints
 
 from labelwise.config.settings import checked_value
 from labelwise.errors import DataError, UsageError
+from labelwise.events import heard
 from labelwise.types import OnEvent
 
 log = logging.getLogger(__name__)
@@ -123,6 +124,7 @@ class BadRows:
         if self.count == 0:
             return
         log.warning("%s: dropped %d bad rows; the first: %s", source, self.count, "; ".join(self.reasons))
+        on_event = heard(on_event)
         if on_event is not None:
             values = {"path": str(source), "count": self.count, "reasons": list(self.reasons)}
             on_event("bad_rows", values)

@@ -53,6 +53,8 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
             "trained on",
             f"{report.documents:,} documents{of}, {(report.pairs or 0) / report.documents:.1f} labels each",
         )
+    if report.fingerprint is not None:
+        yield "fingerprint of the data", report.fingerprint
     yield from model.facts()
     yield from _growth(report)
     if report.preset is not None:

@@ -100,6 +100,7 @@ class LinearTree(Model):
             cache.say(*data.remark(config.holdout))
             cache.say(data.script_remark([config.tfidf]))
             self.fit_stages(Pipeline(config, cache))
+            self._take_data(data)
         return self
 
     def fit_stages(self, pipeline: Pipeline, depth: int = CALIBRATED_ON) -> None:

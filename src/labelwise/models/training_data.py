@@ -27,10 +27,13 @@ from labelwise.features.scripts import MOST, SOME, unspaced_share
 from labelwise.features.texts import text_list
 from labelwise.models.calibrator import MIN_DOCUMENTS
 from labelwise.models.training_report import HoldoutResult
+from labelwise.storage.fingerprint import fingerprint
 from labelwise.types import Csr, Ints
 
 LARGEST_ADVISED_SHARE = 0.5
 """A sentence advises the user to hold out at most this share."""
+FINGERPRINT_DIGITS = 16
+"""Hexadecimal digits of the fingerprint of the data: the chance that two data sets share them is nil."""
 LARGEST_RAISED_SHARE = 0.1
 """Of a small data set more than `HoldoutConfig.share` is held out, up to this share, where a calibration needs it."""
 
@@ -246,6 +249,11 @@ class TrainingData:
                 'words; try characters: analyzer="char" in Python, --analyzer char'
             )
         return ""
+
+    def fingerprint(self) -> str:
+        """A hash of documents and labels, the same for the same data in the same order."""
+        documents = self.documents.texts if self.documents.X is None else self.documents.X
+        return fingerprint({"documents": documents, "labels": self.labels, "Y": self.Y})[:FINGERPRINT_DIGITS]
 
     def result(self, **figures: Any) -> HoldoutResult:
         """Figures of the held-out documents, with where the documents come from, for the training report."""

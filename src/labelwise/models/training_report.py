@@ -116,6 +116,8 @@ class TrainingReport:
     """The members of an ensemble, those that were dropped included."""
     data: str | None = None
     """Name of the training data."""
+    fingerprint: str | None = None
+    """Hash of the training documents and their labels, by which the data are recognised."""
     preset: str | None = None
     seconds: float | None = None
     """Wall seconds of training."""

@@ -7,6 +7,7 @@ import lzma
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -24,6 +25,8 @@ MOST_LETTERS = 1 << 26
 MOST_NUMBERED = 10_000_000
 """Columns of an npz file that are numbered if no labels are given."""
 
+_CALIBRATED = {"probabilities": True, "scores": False}
+"""What a file says that its numbers are."""
 Record: TypeAlias = tuple[int, str | None, Row]
 """What a file says about one document: line, id, scored labels in the order of the file."""
 
@@ -64,7 +67,9 @@ def read_predictions(
         if kind == ".npz":
             return _read_npz(path, labels, ids)
         reader = {".jsonl": _read_jsonl, ".csv": _read_csv, ".parquet": _read_parquet}[kind]
-        return _assemble(path, reader(path), labels, ids)
+        numbers: set[str] = set()
+        found = _assemble(path, reader(path, numbers), labels, ids)
+        return replace(found, calibrated=_CALIBRATED.get("".join(numbers)))
     except damage as err:
         raise DataError(f"the file is damaged ({err}); write it again", path=path) from err
 
@@ -84,7 +89,8 @@ def _read_npz(path: Path, labels: Sequence[str] | None, ids: Sequence[str] | Non
     return Predictions(matrix, labels if labels is not None else [str(j) for j in range(n_labels)], ids)
 
 
-def _read_jsonl(path: Path) -> Iterator[Record]:
+def _read_jsonl(path: Path, numbers: set[str]) -> Iterator[Record]:
+    """The records; what the file calls their numbers is added to `numbers`."""
     with open_text(path, path.suffix, "r") as file:
         for line, text in enumerate(_lines(file, path), 1):
             if not text.strip():
@@ -101,6 +107,8 @@ def _read_jsonl(path: Path) -> Iterator[Record]:
                     path=path,
                     line=line,
                 ) from err
+            if record.get("numbers") in _CALIBRATED:
+                numbers.add(record["numbers"])
             name = record.get("id")
             yield line, None if name is None else str(name), pairs
 
@@ -117,14 +125,14 @@ def _lines(file: IO[str], path: Path) -> Iterator[str]:
 
 def _pair(entry: Any, rank: int) -> tuple[str, float]:
     if isinstance(entry, dict):
-        return str(entry["label"]), float(entry["score"])
+        return str(entry["label"]), float(entry["probability"] if "probability" in entry else entry["score"])
     if isinstance(entry, str | int):
         return str(entry), 1 / rank
     label, score = entry
     return str(label), float(score)
 
 
-def _read_csv(path: Path) -> Iterator[Record]:
+def _read_csv(path: Path, numbers: set[str]) -> Iterator[Record]:
     with open_text(path, path.suffix, "r") as file:
         rows = csv.reader(_lines(file, path))
         header = next(rows, [])
@@ -132,6 +140,8 @@ def _read_csv(path: Path) -> Iterator[Record]:
             raise DataError(
                 f"no column {', '.join(sorted(missing))}; expected the header id,rank,label,score", path=path, line=1
             )
+        column = "probability" if "probability" in header else "score"
+        numbers.update({"probabilities"} if column == "probability" else ())
         record: Record | None = None
         try:
             for row in rows:
@@ -141,7 +151,7 @@ def _read_csv(path: Path) -> Iterator[Record]:
                         yield record
                     record = (rows.line_num, cells["id"], [])
                 if cells["rank"]:
-                    score = cells.get("score")
+                    score = cells.get(column)
                     record[2].append((cells["label"], float(score) if score else 1 / int(cells["rank"])))
         except (ValueError, ZeroDivisionError, csv.Error) as err:
             if isinstance(err, UnicodeDecodeError):
@@ -153,14 +163,18 @@ def _read_csv(path: Path) -> Iterator[Record]:
             yield record
 
 
-def _read_parquet(path: Path) -> Iterator[Record]:
+def _read_parquet(path: Path, numbers: set[str]) -> Iterator[Record]:
     parquet = need("pyarrow.parquet", extra="parquet", purpose="parquet files")
     arrow = need("pyarrow", extra="parquet", purpose="parquet files")
     try:
-        table = parquet.read_table(path, columns=["id", "labels", "scores"])
-        columns = [table.column(name).to_pylist() for name in ("id", "labels", "scores")]
+        with parquet.ParquetFile(path) as file:
+            calibrated = "probabilities" in file.schema_arrow.names
+        names = ["id", "labels", "probabilities" if calibrated else "scores"]
+        table = parquet.read_table(path, columns=names)
+        columns = [table.column(name).to_pylist() for name in names]
     except (arrow.ArrowException, KeyError, OSError) as err:
         raise DataError(f"expected parquet with the columns id, labels and scores ({err})", path=path) from err
+    numbers.update({"probabilities"} if calibrated else ())
     for line, (name, labels, scores) in enumerate(zip(*columns, strict=True), 1):
         try:
             pairs = [(str(label), float(score)) for label, score in zip(labels, scores, strict=True)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from labelwise.config import HoldoutConfig, LinearTreeConfig, TfidfConfig
 from labelwise.data import Dataset
 from labelwise.errors import DataError
-from labelwise.events import Task
+from labelwise.events import Task, heard
 from labelwise.features.scripts import lacks_spaces
 from labelwise.features.tfidf import Tfidf
 from labelwise.models.calibrator import MIN_DOCUMENTS
@@ -119,6 +119,7 @@ def tune(
             f"there are {len(validation)} documents to tune on, and at least {MIN_DOCUMENTS} are needed; "
             "give a larger validation split, or train without tuning"
         )
+    on_event = heard(on_event)
     plan = {name: list(_candidates(config, name, train)) for name in STEPS}
     names = [name for name in STEPS if plan[name] or name != OPENING]
     trials: list[Trial] = []
