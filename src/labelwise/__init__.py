@@ -107,9 +107,35 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'labelwise' has no attribute {name!r}; it has: {', '.join(__all__)}")
-    value = getattr(import_module(home), name)
+    try:
+        value = getattr(import_module(home), name)
+    except ImportError as error:
+        if name not in _NEED_TORCH or _has_torch():
+            raise
+        return _Missing(name, error)  # so that hasattr, inspect and documentation tools do not fail
     globals()[name] = value
     return value
+
+
+class _Missing:
+    """Stands for a public name whose extra is not installed: whoever uses it is told what to install."""
+
+    def __init__(self, name: str, error: ImportError) -> None:
+        self.__name__, self.__doc__, self._error = name, str(error), error
+
+    def __repr__(self) -> str:
+        return f"<labelwise.{self.__name__}: {self._error}>"
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise type(self._error)(str(self._error)) from self._error
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        return self()
+
+    def __instancecheck__(self, value: object) -> bool:
+        return False
 
 
 def __dir__() -> list[str]:
