@@ -28,9 +28,14 @@ def test_interrupted_work_is_not_done(monkeypatch):
     monkeypatch.setattr(module, "SECONDS_BETWEEN_LINES", 0)
     show = Show()
     show.console = Console(file=io.StringIO(), width=100)
-    with pytest.raises(KeyboardInterrupt), show, Task(show.on_event, "counting", total=30, unit="sheep") as task:
-        task.advance(10)
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with Task(show.on_event, "counting", total=30, unit="sheep") as task:
+            task.advance(10)
+            raise KeyboardInterrupt
+
+    with show, pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert show.console.file.getvalue().endswith("counting: 10 of 30 sheep, 0 s, stopped\n")
 
 
