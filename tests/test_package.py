@@ -62,7 +62,8 @@ def fails(use):
         use()
     except labelwise.LabelwiseError as error:
         print(type(error).__name__, error)
-fails(lambda: labelwise.Encoder)
+fails(lambda: labelwise.Encoder.load("minilm"))
+fails(lambda: labelwise.Encoder())
 fails(lambda: XTransformer("hybrid").fit(texts, labels))
 fails(lambda: Ensemble(["default", "hybrid"]).fit(texts, labels))
 fails(lambda: train(texts, labels, preset="hybrid"))
@@ -72,10 +73,29 @@ fails(lambda: train(texts, labels, preset="hybrid"))
 def test_without_torch_all_but_encoders_work_and_they_name_the_extra():
     found = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True).stdout
     lines = found.splitlines()
-    assert len(lines) == 4, found
+    assert len(lines) == 5, found
     for line in lines:
         assert line.startswith("MissingExtraError "), line
         assert "need torch, which is not installed; run: pip install 'labelwise[neural]'" in line
+
+
+LOOKING_AROUND = """
+import inspect, sys
+sys.modules["torch"] = None
+import labelwise
+from labelwise import *
+assert "LinearTree" in globals() and "Encoder" not in globals()
+assert hasattr(labelwise, "Encoder") and not hasattr(labelwise, "Decoder")
+names = [name for name, _ in inspect.getmembers(labelwise)]
+assert "XTransformer" in names and "Encoder" not in dir(labelwise)
+from labelwise import Encoder
+assert "pip install 'labelwise[neural]'" in repr(Encoder) and not isinstance(1, Encoder)
+inspect.getdoc(Encoder), inspect.unwrap(Encoder), callable(Encoder)
+"""
+
+
+def test_without_torch_looking_around_raises_nothing():
+    subprocess.run([sys.executable, "-c", LOOKING_AROUND], check=True)
 
 
 def test_names_for_type_checkers_are_those_that_are_imported_later():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from labelwise.cli.progress import show_progress as show_progress
     from labelwise.config import EnsembleConfig as EnsembleConfig
     from labelwise.config import LinearTreeConfig as LinearTreeConfig
     from labelwise.config import XTransformerConfig as XTransformerConfig
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from labelwise.models.xtransformer import XTransformer as XTransformer
     from labelwise.predictions import Predictions as Predictions
     from labelwise.predictions import read_predictions as read_predictions
+    from labelwise.tuning import cross_validate as cross_validate
     from labelwise.tuning import train as train
 
 # Where each public name lives.
@@ -66,6 +68,7 @@ _HOMES = {
     "add_labels": "labelwise.incremental",
     "compare": "labelwise.metrics",
     "convert": "labelwise.data",
+    "cross_validate": "labelwise.tuning",
     "describe": "labelwise.data",
     "evaluate": "labelwise.metrics",
     "from_pretrained": "labelwise.integrations.hub",
@@ -79,6 +82,7 @@ _HOMES = {
     "precision_at_k": "labelwise.metrics",
     "read_predictions": "labelwise.predictions",
     "remove_labels": "labelwise.incremental",
+    "show_progress": "labelwise.cli.progress",
     "train": "labelwise.tuning",
     "update": "labelwise.incremental",
 }
@@ -103,9 +107,35 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'labelwise' has no attribute {name!r}; it has: {', '.join(__all__)}")
-    value = getattr(import_module(home), name)
+    try:
+        value = getattr(import_module(home), name)
+    except ImportError as error:
+        if name not in _NEED_TORCH or _has_torch():
+            raise
+        return _Missing(name, error)  # so that hasattr, inspect and documentation tools do not fail
     globals()[name] = value
     return value
+
+
+class _Missing:
+    """Stands for a public name whose extra is not installed: whoever uses it is told what to install."""
+
+    def __init__(self, name: str, error: ImportError) -> None:
+        self.__name__, self.__doc__, self._error = name, str(error), error
+
+    def __repr__(self) -> str:
+        return f"<labelwise.{self.__name__}: {self._error}>"
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise type(self._error)(str(self._error)) from self._error
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        return self()
+
+    def __instancecheck__(self, value: object) -> bool:
+        return False
 
 
 def __dir__() -> list[str]:

@@ -83,6 +83,19 @@ def test_interruption_leaves_nothing(tmp_path, stop):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("resumable", [True, False])
+def test_ctrl_c_says_how_to_go_on_where_that_is_possible(labelwise, data, tmp_path, monkeypatch, resumable):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("labelwise.cli.train.Train.run", interrupted)
+    run_dir = ["--run-dir", tmp_path / "run"] if resumable else []
+    result = labelwise("train", data, tmp_path / "model", *run_dir)
+    assert result.code == 130
+    assert result.err.startswith("labelwise: interrupted; no half-written files are left")
+    assert ("run the same command again to go on" in result.err) == resumable
+
+
 def test_a_reader_that_leaves_is_no_error(data):
     script = f"{sys.executable} -m labelwise stats {data} --json | true"
     result = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)

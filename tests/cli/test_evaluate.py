@@ -33,6 +33,20 @@ def test_evaluate_against_another_system(labelwise, data, tmp_path):
     assert difference["difference"] == 50
 
 
+def test_an_evaluation_on_training_documents_says_so(labelwise, model, shop):
+    result = labelwise("evaluate", model, shop, "--split", "train", "--bootstrap", 0)
+    assert result.code == 0
+    assert result.err.count("100 % of these documents were trained on: the figures say little of new documents") == 1
+    assert "were trained on" not in labelwise("evaluate", model, shop, "--bootstrap", 0).err
+
+
+def test_a_single_file_is_not_called_a_split(labelwise, data, tmp_path):
+    write_predictions(tmp_path / "p.jsonl", [("test1", [["plant", 0.9]]), ("test0", [["animal", 0.8]])])
+    result = labelwise("evaluate", tmp_path / "p.jsonl", data / "test.jsonl", "--bootstrap", 0)
+    assert "p.jsonl on test.jsonl" in result.out
+    assert "test.jsonl, test" not in result.out
+
+
 def test_evaluate_a_matrix(labelwise, data, tmp_path):
     Y = load_splits(data)["test"].Y
     sp.save_npz(tmp_path / "p.npz", sp.csr_matrix(Y * np.float32(0.7)))

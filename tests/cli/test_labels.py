@@ -33,6 +33,13 @@ def files(folder):
 CYCLING = {"label": "cycling", "text": "mirror", "examples": ["a mirror for a bicycle", "cycling mirror, black"]}
 
 
+def test_a_misspelt_label_to_remove_gets_a_proposal(labelwise, mine):
+    name = load_model(mine).labels_[0]
+    result = labelwise("remove-labels", mine, f"{name}x")
+    assert result.code == 2
+    assert f"the model has no label '{name}x'; did you mean " in result.err
+
+
 def test_add_list_and_remove_in_place(labelwise, mine, model, shop, new):
     result = labelwise("add-labels", mine, new(CYCLING, {"label": "red mirror"}), "--data", shop)
     assert result.code == 0, result.err

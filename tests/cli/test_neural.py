@@ -154,11 +154,20 @@ def test_a_dry_run_says_that_its_estimate_is_without_tuning(labelwise, shop, tmp
 
 
 @pytest.mark.parametrize("preset", ["default", "parabel", "hybrid", "eurlex-4k", "auto"])
-def test_a_dry_run_only_tells(labelwise, shop, tmp_path, preset):
-    result = labelwise("train", shop, tmp_path / "model", "--preset", preset, "--dry-run", "--quiet")
+def test_a_dry_run_only_tells(labelwise, shop, encoder, tmp_path, preset):
+    named = ("--encoder", encoder) if preset == "eurlex-4k" else ()
+    result = labelwise("train", shop, tmp_path / "model", "--preset", preset, *named, "--dry-run", "--quiet")
     assert result.code == 0
     assert "rough estimates" in result.out
     assert preset in result.out
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_preset_of_the_paper_needs_an_encoder(labelwise, shop, tmp_path):
+    result = labelwise("train", shop, tmp_path / "model", "--preset", "eurlex-4k")
+    assert result.code == 2
+    assert "the presets of the paper name no encoder; give one (--encoder" in result.err
+    assert "bert-large-cased-whole-word-masking, roberta-large and xlnet-large-cased" in " ".join(result.err.split())
     assert not (tmp_path / "model").exists()
 
 

@@ -24,6 +24,21 @@ def test_bars_on_a_terminal():
     assert "10 of 30 sheep" in text
 
 
+def test_interrupted_work_is_not_done(monkeypatch):
+    monkeypatch.setattr(module, "SECONDS_BETWEEN_LINES", 0)
+    show = Show()
+    show.console = Console(file=io.StringIO(), width=100)
+
+    def interrupted():
+        with Task(show.on_event, "counting", total=30, unit="sheep") as task:
+            task.advance(10)
+            raise KeyboardInterrupt
+
+    with show, pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert show.console.file.getvalue().endswith("counting: 10 of 30 sheep, 0 s, stopped\n")
+
+
 def test_short_work_leaves_no_line_in_a_log():
     assert progress(Show(), terminal=False) == ""
 

@@ -214,3 +214,10 @@ def test_an_error_has_the_words_of_the_command_line(labelwise, data, tmp_path, o
     assert result.code == 2
     assert result.err.startswith(f"labelwise: {sentence}")
     assert "None" not in result.err
+
+
+def test_an_analyzer_is_named_on_the_command_line(labelwise, shop, tmp_path):
+    result = labelwise("train", shop, tmp_path / "m", "--analyzer", "char_wb", "--no-calibrate", "--quiet")
+    assert result.code == 0
+    settings = LinearTree.load(tmp_path / "m").tfidf_.settings_
+    assert (settings.analyzer, settings.ngram_range) == ("char_wb", (1, 3))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import labelwise.config.presets as package
-from labelwise import generate_shop, load_model, precision_at_k
+from labelwise import Ensemble, generate_shop, load_model, precision_at_k
 from labelwise.config import LinearTreeConfig, XTransformerConfig
 from labelwise.config.presets import load_linear_preset, load_preset, preset_names
 from labelwise.errors import UsageError
@@ -102,8 +102,19 @@ def test_the_papers_settings(name, n_clusters, steps, warmup_steps, rate):
     assert matcher.head_learning_rate == rate
     assert round(matcher.warmup * steps) == pytest.approx(warmup_steps, abs=2)
     assert (matcher.loss, matcher.mean_loss, matcher.weight_decay, matcher.dropout) == ("squared-hinge", True, 0.0, 0.1)
+    assert matcher.patience == steps  # all steps are trained
     assert (matcher.init, matcher.linear_term, config.fine_tune) == ("zero", False, True)
     assert (config.label_embedding, config.features, config.ranker.negatives) == ("pifa-tfidf", "both", "tfn+man")
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_papers_presets_name_no_encoder(name):
+    texts, labels = ["a shoe", "a mug"], [["shoe"], ["mug"]]
+    sentence = "the presets of the paper name no encoder; give one .*roberta-large and xlnet-large-cased"
+    for model in (XTransformer(name), Ensemble(["default", name])):
+        with pytest.raises(UsageError, match=sentence):
+            model.fit(texts, labels)
+    assert XTransformer(name, encoder="minilm").config.encoder.name == "minilm"
 
 
 def test_the_two_kinds_are_not_mixed_up():

@@ -425,6 +425,7 @@ WRONG_OPTIONS = (
             ("--hold-out", "1"),
             ("--hold-out", "-0.1"),
             ("--device", "gpu"),
+            ("--analyzer", "letters"),
             ("--opening", "-1"),
             ("--cost", "0"),
             ("--cost", "nan"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel, AutoModelForTextEncoding, AutoTokenizer
 
 from labelwise import Encoder
 from labelwise.config import EncoderConfig
@@ -67,7 +67,8 @@ def test_a_vector_does_not_depend_on_its_batch(folders, kind):
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_vectors_are_those_of_transformers(folders, kind):
     encoder = load(folders(kind), "mean")
-    model = AutoModel.from_pretrained(folders(kind), dtype=torch.float32).eval()
+    auto = AutoModelForTextEncoding if kind == "t5" else AutoModel
+    model = auto.from_pretrained(folders(kind), dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(folders(kind))
     inputs = tokenizer(TEXTS, padding=True, truncation=True, max_length=16, return_tensors="pt")
     ours = inputs_of(encoder, encoder.tokenize(TEXTS), slice(None), inputs["input_ids"].shape[1])
@@ -78,7 +79,8 @@ def test_vectors_are_those_of_transformers(folders, kind):
         assert torch.equal(ours["token_type_ids"] * mask, inputs["token_type_ids"] * mask)
     with torch.no_grad():
         states = model(**inputs).last_hidden_state
-    cls = (inputs["input_ids"] == tokenizer.cls_token_id).float().argmax(1)
+    first = -1 if tokenizer.cls_token_id is None else tokenizer.cls_token_id  # T5 has none: the first token counts
+    cls = (inputs["input_ids"] == first).float().argmax(1)
     mean = (states * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
     np.testing.assert_allclose(encoder.embed(TEXTS), mean, atol=1e-5)
     np.testing.assert_allclose(encoder.embed(TEXTS, pooling="cls"), states[torch.arange(len(TEXTS)), cls], atol=1e-5)
@@ -298,6 +300,37 @@ def test_folders_that_are_not_encoders(tmp_path, folders):
         load(folders("bert"), max_length=65)
     with pytest.raises(UsageError, match="max_length is 3; it must be a whole number of at least 4"):
         load(folders("bert"), max_length=3)
+
+
+def test_a_folder_without_a_tokenizer_is_refused(tmp_path, folders):
+    shutil.copytree(folders("bert"), tmp_path / "model")
+    for file in [*(tmp_path / "model").glob("tokenizer*"), *(tmp_path / "model").glob("special*")]:
+        file.unlink()
+    with pytest.raises(UsageError, match="holds no tokenizer, so every word would be unknown; save the encoder's own"):
+        load(tmp_path / "model")
+    (tmp_path / "model" / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
+    with pytest.raises(UsageError, match="holds no tokenizer"):  # transformers makes one without a word
+        load(tmp_path / "model")
+
+
+def test_t5_is_read_without_its_decoder(tmp_path, folders):
+    import transformers
+
+    encoder = load(folders("t5"))
+    assert (type(encoder.model).__name__, encoder.pooling) == ("T5EncoderModel", "mean")
+    settings = transformers.AutoConfig.from_pretrained(folders("t5"))
+    whole = transformers.T5Model(settings)
+    whole.encoder.load_state_dict(encoder.model.encoder.state_dict())
+    whole.save_pretrained(tmp_path / "whole")
+    encoder.tokenizer.save_pretrained(tmp_path / "whole")
+    np.testing.assert_allclose(load(tmp_path / "whole").embed(TEXTS), encoder.embed(TEXTS), atol=1e-6)
+
+
+def test_the_share_of_unknown_tokens(folders):
+    encoder = load(folders("bert"))
+    assert encoder.unknown_share(encoder.tokenize(["the law of fishing"])) == 0
+    assert encoder.unknown_share(encoder.tokenize(["the law", "zzz qqq"])) == 0.5
+    assert encoder.unknown_share(encoder.tokenize([])) == 0
 
 
 def test_minilm_without_its_package(monkeypatch):

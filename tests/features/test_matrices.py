@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from labelwise import Dataset, LinearTree, evaluate, precision_at_k
 from labelwise.errors import DataError
 from labelwise.features.matrices import checked_csr, feature_matrix, indicator_matrix
+from labelwise.types import Csr
 
 DENSE = np.array([[0.5, 0, 2], [0, 0, 0], [1, 3, 0]])
 FORMATS = ("csr", "csc", "coo", "bsr", "lil", "dok", "dia")
@@ -163,3 +165,40 @@ def test_masked_values_are_not_read():
 def test_a_label_counts_however_small_or_large_its_value(value):
     Y = sp.csr_array(np.array([[value, 0], [0, 0], [value, value]]))
     assert indicator_matrix(Y).toarray().tolist() == [[1, 0], [0, 0], [1, 1]]
+
+
+# ---------------------------------------------------------------------- values of label matrices
+
+TEXTS = ["a red shoe", "a blue shoe", "a red mug"]
+BINARY = Csr(np.array([[1, 1, 0], [1, 0, 1], [0, 1, 1]], np.float32))
+
+
+def entries(tmp_path):
+    """All places that take a label matrix."""
+    from labelwise.sklearn import LinearTreeClassifier
+
+    scores = Csr(BINARY * np.float32(0.5))
+    return {
+        "fit": lambda Y: LinearTree(threads=1).fit(TEXTS, Y),
+        "Dataset": lambda Y: Dataset(Y=Y, labels=["a", "b", "c"], texts=TEXTS),
+        "sklearn": lambda Y: LinearTreeClassifier(n_jobs=1).fit(TEXTS, Y),
+        "evaluate": lambda Y: evaluate(Y, scores, threshold=0.1, bootstrap=0),
+        "Y_train": lambda Y: evaluate(BINARY, scores, Y_train=Y, bootstrap=0),
+        "precision": lambda Y: precision_at_k(Y, scores, 1),
+    }
+
+
+@pytest.mark.parametrize("entry", ["fit", "Dataset", "sklearn", "evaluate", "Y_train", "precision"])
+def test_label_values_other_than_0_and_1_are_refused_or_said(entry, tmp_path, caplog):
+    use = entries(tmp_path)[entry]
+    with pytest.raises(DataError, match=r"has the value -1\.0 in row 0, column 0; give 1 where a document has a label"):
+        use(Csr(BINARY * -1))
+    assert not caplog.records
+    use(Csr(BINARY * 2.5))
+    said = [one.getMessage() for one in caplog.records if "not used as weights" in one.getMessage()]
+    assert len(said) == 1
+    assert "has the value 2.5 in row 0, column 0: such values are not used as weights, each counts as 1" in said[0]
+    caplog.clear()
+    for plain in (BINARY, BINARY.astype(bool), BINARY.astype(np.int64), sp.coo_array(BINARY)):
+        use(plain)
+    assert not [one for one in caplog.records if "weights" in one.getMessage()]

@@ -7,7 +7,7 @@ from labelwise.features.pretrained import quiet
 
 TEXT = "the law of fishing quotas in northern waters a cheap red shoe for running children"
 WORDS = TEXT.split()
-ARCHITECTURES = ("bert", "roberta", "xlnet", "mpnet", "distilbert", "deberta-v3", "modernbert")
+ARCHITECTURES = ("bert", "roberta", "xlnet", "mpnet", "distilbert", "deberta-v3", "modernbert", "t5")
 
 _SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 
@@ -45,12 +45,16 @@ def write_model(folder: Path, kind: str) -> Path:
     elif kind == "distilbert":
         sizes = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64, "max_position_embeddings": 64}
         config = transformers.DistilBertConfig(**sizes, vocab_size=len(tokenizer), **ids)
+    elif kind == "t5":
+        sizes = {"d_model": 32, "num_layers": 2, "num_heads": 4, "d_kv": 8, "d_ff": 64}
+        config = transformers.T5Config(**sizes, vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id)
     else:
         sizes = {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64}
         config = transformers.XLNetConfig(**sizes, vocab_size=len(tokenizer), **ids)
     torch.manual_seed(0)
     with quiet():
-        model = transformers.AutoModel.from_config(config)
+        auto = transformers.AutoModelForTextEncoding if kind == "t5" else transformers.AutoModel
+        model = auto.from_config(config)
         for weight in model.parameters():  # larger than at birth, or all texts would look alike
             weight.data.add_(torch.randn_like(weight) * 0.1)
         model.save_pretrained(folder)
@@ -80,7 +84,9 @@ def make_tokenizer(kind: str, n_more: int = 0) -> Any:
     one = f"{cls} $A {sep}"
     if kind == "xlnet":  # at the end, and with a type of its own
         one = f"$A:0 {sep}:0 {cls}:2"
-    special = [(token, vocabulary[token]) for token in (cls, sep)]
+    elif kind == "t5":  # which has no classification token
+        one = f"$A {sep}"
+    special = [(token, vocabulary[token]) for token in (cls, sep) if token in one]
     backend.post_processor = processors.TemplateProcessing(single=one, special_tokens=special)
     names = ["input_ids", "attention_mask"]
     if kind in ("bert", "xlnet", "deberta-v3"):
@@ -89,7 +95,7 @@ def make_tokenizer(kind: str, n_more: int = 0) -> Any:
         tokenizer_object=backend,
         pad_token=pad,
         unk_token=unk,
-        cls_token=cls,
+        cls_token=None if kind == "t5" else cls,
         sep_token=sep,
         mask_token=mask,
         padding_side="left" if kind == "xlnet" else "right",

@@ -137,6 +137,7 @@ def test_a_new_model_replaces_all_of_the_old_one(model, hub):
     (hub.root / "user/m/LICENSE").write_text("mine")
     model.push_to_hub("user/m")
     assert sorted(file.name for file in (hub.root / "user/m").iterdir() if any(file.rglob("*.json"))) == [
+        "seen-documents",
         "tfidf",
         "tree-0",
     ]

@@ -26,7 +26,7 @@ def test_other_formats_values_and_duplicates():
     Y, Y_pred = hand_worked()
     expected = metrics.ndcg_at_k(Y, Y_pred, k=3)
     weighted = Y.copy()
-    weighted.data *= -7  # anything but 0 is a label
+    weighted.data *= 7  # anything but 0 is a label
     with_zero = sp.csr_array(
         ([1, 1, 1, 0, 1, 1, 1], [0, 1, 2, 3, 4, 1, 3], [0, 4, 5, 5, 7]), shape=(4, 5), dtype=np.int8
     )

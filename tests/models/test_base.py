@@ -193,4 +193,4 @@ def test_models_and_data_have_short_representations():
     model.fit(train.texts, train.Y, label_names=train.labels)
     assert repr(model) == "LinearTree(linear, one tree, 100 labels)"
     assert repr(train) == "Dataset(180 documents, 100 labels)"
-    assert repr(model.predict(test.texts)) == "Predictions(20 documents, 100 labels)"
+    assert repr(model.predict(test.texts)) == "Predictions(20 documents, 100 labels, scores)"

@@ -43,6 +43,7 @@ probabilities).
 |  |  |
 | --- | --- |
 | trained on | 6 documents, 1.7 labels each |
+| fingerprint of the data | f1a3b96bc69fec60 |
 | labels | 4 in 2 clusters |
 | features | 7, tf-idf of the texts |
 
@@ -68,6 +69,7 @@ probabilities).
 |  |  |
 | --- | --- |
 | trained on | 6 documents of pets\\|trees, 1.7 labels each |
+| fingerprint of the data | f1a3b96bc69fec60 |
 | labels | 4 in 2 clusters |
 | features | 7, tf-idf of the texts |
 | trees | 2, averaged |

@@ -366,3 +366,16 @@ def test_wrong_data(model, shop, settings):
         unfitted.predict(["a text"])
     with pytest.raises(UsageError, match="not fitted"):
         unfitted.save("nowhere")
+
+
+def test_texts_that_the_encoder_cannot_read_are_said(settings, caplog):
+    texts = ["ein roter Schuh", "ein blauer Schuh", "eine rote Tasse", "eine blaue Tasse"] * 3
+    labels = [["shoe"], ["shoe"], ["mug"], ["mug"]] * 3
+    XTransformer(settings("hybrid", hold_out=0.0)).fit(texts, labels)
+    said = [record for record in caplog.records if "unknown to the encoder" in record.getMessage()]
+    assert [record.levelname for record in said] == ["WARNING"]
+    assert "100 % of the tokens" in said[0].getMessage()
+    caplog.clear()
+    known = ["a red shoe", "a cheap shoe", "the law of fishing", "northern waters"] * 3
+    XTransformer(settings("hybrid", hold_out=0.0)).fit(known, labels)
+    assert not [record for record in caplog.records if "unknown to the encoder" in record.getMessage()]

@@ -72,7 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _print_error(str(error))
         code = error.exit_code
     except KeyboardInterrupt:
-        _print_error("interrupted; no half-written files are left")
+        resumable = any(argument.split("=")[0] in ("--run-dir", "--run_dir") for argument in arguments)
+        again = "; run the same command again to go on from the last finished stage or checkpoint" if resumable else ""
+        _print_error(f"interrupted; no half-written files are left{again}")
         code = 130
     except BrokenPipeError:  # the reader of our output has left, as `head` does
         sys.stderr.close()

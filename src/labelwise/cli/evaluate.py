@@ -140,7 +140,8 @@ class Evaluate(Command):
         return evaluation, calibration_error(truth.Y, predictions.top_k(CALIBRATED_ON)) if calibrated else None
 
     def _title(self, path: Path) -> str:
-        return f"{path.name} on {self.data.resolve().name}, {self.split}"
+        split = "" if self.data.is_file() else f", {self.split}"
+        return f"{path.name} on {self.data.resolve().name}{split}"
 
 
 def _in_order(predictions: Predictions, path: Path, truth: Dataset) -> Predictions:

@@ -194,4 +194,5 @@ def readable(row: Iterable[tuple[str, float]]) -> str:
 def _joined(parts: list[Predictions]) -> Predictions:
     """The predictions of all batches together."""
     matrix: Any = sp.vstack([part.matrix for part in parts], format="csr")
-    return Predictions(matrix, parts[0].labels, [name for part in parts for name in part.ids or ()])
+    ids = [name for part in parts for name in part.ids or ()]
+    return Predictions(matrix, parts[0].labels, ids, calibrated=parts[0].calibrated)

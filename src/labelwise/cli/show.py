@@ -33,7 +33,7 @@ class Show:
         self._next_line: dict[str, float] = {}
 
     def __enter__(self) -> Self:
-        if not self.quiet and self.console.is_terminal:
+        if not self.quiet and (self.console.is_terminal or self.console.is_jupyter):
             self._bars = Progress(
                 SpinnerColumn(),
                 TextColumn("{task.description}", markup=False),
@@ -91,6 +91,7 @@ class Show:
     def _progress(self, values: Mapping[str, Any]) -> None:
         done, total, finished = values["done"], values["total"], values["finished"]
         task = printable(values["task"])
+        end = ", stopped" if values.get("stopped") else ", done"
         amount = f"{done:,}" + (f" of {total:,}" if total else "") + f" {values['unit']}"
         now = time.monotonic()
         started = self._started.setdefault(task, now)
@@ -105,7 +106,7 @@ class Show:
             if finished and now - started < SECONDS_BETWEEN_LINES:
                 pass  # short work needs no line in a log
             else:
-                self.remark(f"{task}: {amount}, {now - started:.0f} s" + (", done" if finished else ""))
+                self.remark(f"{task}: {amount}, {now - started:.0f} s" + (end if finished else ""))
         if finished:
             self._started.pop(task, None)
             self._next_line.pop(task, None)

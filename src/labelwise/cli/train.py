@@ -16,7 +16,7 @@ from labelwise.cli.console import SafeConsole
 from labelwise.cli.settings import check_options, option
 from labelwise.cli.show import Show
 from labelwise.cli.train_members import SETTINGS, asked_for, ensemble_of, plan
-from labelwise.config import LabelEmbedding, Negatives, Rule
+from labelwise.config import Analyzer, LabelEmbedding, Negatives, Rule
 from labelwise.config.flat import flat_names
 from labelwise.config.models import SINGLE_CONFIGS
 from labelwise.config.presets import Config, changed
@@ -78,6 +78,9 @@ class Train(Command):
     are not trained on it."""
     device: Annotated[str | None, arg(metavar="cpu|cuda|cuda:N", help_behavior_hint="(default: the GPU if any)")] = None
     """Device of the encoder."""
+    analyzer: Annotated[Analyzer | None, arg(help_behavior_hint=AS_PRESET)] = None
+    """What tf-idf counts: words, characters (char), or characters inside word boundaries (char_wb); auto: words, and
+    characters where texts have no spaces between words, as in Chinese, Japanese and Thai."""
     opening: Annotated[int | None, arg(metavar="WORDS", help_behavior_hint=AS_PRESET)] = None
     """Number of first words of a text that count again in tf-idf, as terms of their own: try 80 for long texts."""
     cost: Annotated[float | None, arg(help_behavior_hint=AS_PRESET)] = None

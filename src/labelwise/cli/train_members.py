@@ -27,6 +27,7 @@ SETTINGS = (
     "hold_out",
     "learn_validation",
     "calibrate",
+    "analyzer",
     "opening",
     "cost",
     "negatives",

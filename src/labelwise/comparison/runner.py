@@ -16,6 +16,7 @@ from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System, check_names
 from labelwise.comparison.worker import DataLocation, measure_in_process
 from labelwise.errors import DataError, LabelwiseError, UsageError
+from labelwise.events import heard
 from labelwise.metrics import Comparison, Evaluation, Family, compare, evaluate
 from labelwise.predictions import Predictions, read_predictions
 from labelwise.storage.run_directory import RunDirectory
@@ -84,6 +85,7 @@ def run_comparison(
     settings, against = settings or EvalSettings(), against or {}
     if settings.n_seeds < 1:
         raise UsageError(f"the number of seeds is {settings.n_seeds}; it must be at least 1")
+    on_event = heard(on_event)
     check_names([*(system.name for system in systems), *against])
     splits = source.read(on_event)
     results = []

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from labelwise.config.settings import Count, Form, Range, Settings
+from labelwise.errors import UsageError
 
-Analyzer: TypeAlias = Literal["word", "char", "char_wb"]
-"""What an n-gram is made of: words, characters, or characters inside word boundaries."""
+Analyzer: TypeAlias = Literal["auto", "word", "char", "char_wb"]
+"""What an n-gram is made of: words, characters, or characters inside word boundaries; auto chooses for the texts."""
 PoolingMethod: TypeAlias = Literal["cls", "mean", "pooler"]
 """How an encoder's output becomes one vector: the classification token's state, the mean over all tokens, or the
 model's own pooler."""
 Pooling: TypeAlias = Literal["auto", PoolingMethod]
 """The pooling that is asked for; auto is the one that the encoder's folder names."""
 
+UNNAMED_ENCODER = "unnamed"
+"""The encoder of presets that name none: those of the paper."""
 Order: TypeAlias = Annotated[int, Range(at_least=1, at_most=100)]
 """Number of words or characters of an n-gram."""
 
@@ -26,10 +29,11 @@ class TfidfConfig(Settings):
 
     RENAMED: ClassVar[Mapping[str, str | None]] = {"threads": None}
 
-    analyzer: Analyzer = "word"
-    """What an n-gram is made of: words, characters, or characters inside word boundaries."""
-    ngram_range: tuple[Order, Order] = (1, 1)
-    """Shortest and longest n-gram."""
+    analyzer: Analyzer = "auto"
+    """What an n-gram is made of: words, characters, or characters inside word boundaries. auto: words, and characters
+    where texts have no spaces between words, as in Chinese, Japanese and Thai."""
+    ngram_range: tuple[Order, Order] | None = None
+    """Shortest and longest n-gram; if not given, (1, 1) for words and (1, 3) for characters."""
     min_token_length: Count = 1
     """Words shorter than this many characters are skipped (scikit-learn's default is 2)."""
     lowercase: bool = True
@@ -60,12 +64,29 @@ class TfidfConfig(Settings):
 
     def problems(self) -> Iterator[str]:
         """N-grams need an order, and only words have an opening."""
-        if self.ngram_range[0] > self.ngram_range[1]:
+        if self.ngram_range is not None and self.ngram_range[0] > self.ngram_range[1]:
             yield f"ngram_range is {self.ngram_range}; the shortest n-gram comes first: give 1 ≤ least ≤ most"
         if type(self.min_df) is type(self.max_df) and self.min_df > self.max_df:
             yield f"min_df is {self.min_df} and max_df is {self.max_df}; lower min_df or raise max_df"
-        if self.opening and self.analyzer != "word":
+        if self.opening and self.analyzer not in ("auto", "word"):
             yield f"opening is {self.opening}, but analyzer is {self.analyzer!r}; only words have an opening"
+
+    def resolved(self, *, spaced: bool = True) -> TfidfConfig:
+        """The settings with the analyzer and the n-grams that count.
+
+        Parameters
+        ----------
+        spaced
+            Whether the texts have spaces between words, for the analyzer auto.
+        """
+        analyzer = self.analyzer if self.analyzer != "auto" else "word" if spaced else "char"
+        if self.opening and analyzer != "word":
+            raise UsageError(
+                f"opening is {self.opening}, but the texts have no spaces between words, so there are no first words; "
+                "leave it out"
+            )
+        ngram_range = self.ngram_range or ((1, 1) if analyzer == "word" else (1, 3))
+        return replace(self, analyzer=analyzer, ngram_range=ngram_range)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -112,6 +112,12 @@ def plain_documents(documents: Any) -> Any:
     return _plain(documents) if _is_column(documents) else documents
 
 
+def pandas_index(documents: Any) -> Any:
+    """The index of a pandas column or frame; None for anything else."""
+    module = type(documents).__module__.partition(".")[0]
+    return documents.index if module == "pandas" and hasattr(documents, "iloc") else None
+
+
 def plain_labels(labels: Any) -> tuple[Any, list[str] | None]:
     """Labels as lists of names or a sparse matrix, and what a frame of 0 and 1 calls its columns."""
     if isinstance(labels, list | tuple) or sp.issparse(labels):

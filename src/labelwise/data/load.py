@@ -18,7 +18,7 @@ from labelwise.data.formats.records import RecordSource
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.data.standard_input import STANDARD_INPUT
 from labelwise.errors import DataError, UsageError
-from labelwise.events import Task
+from labelwise.events import Task, heard
 from labelwise.types import OnEvent
 
 log = logging.getLogger(__name__)
@@ -304,6 +304,7 @@ def _report_unseen(
         occurrences,
         dataset.Y.nnz,
     )
+    on_event = heard(on_event)
     if on_event is not None:
         values = {"split": split, "labels": int(unseen.size), "occurrences": occurrences}
         first = [dataset.labels[i] for i in unseen[:5]]

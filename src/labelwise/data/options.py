@@ -9,6 +9,7 @@ from typing import Any, Literal, get_type_hints
 
 from labelwise.config.settings import checked_value
 from labelwise.errors import DataError, UsageError
+from labelwise.events import heard
 from labelwise.types import OnEvent
 
 log = logging.getLogger(__name__)
@@ -151,6 +152,7 @@ class BadRows:
     def report(self, on_event: OnEvent | None, source: Path) -> None:
         """Say what was found by looking (`remark` events), and how many rows were dropped (a log entry and a `bad_rows`
         event, none if there were no such rows)."""
+        on_event = heard(on_event)
         for sentence in self.remarks:
             log.info(sentence)
             if on_event is not None:

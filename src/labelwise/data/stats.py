@@ -10,6 +10,7 @@ import numpy as np
 from labelwise.config.settings import checked_value
 from labelwise.data.dataset import Dataset
 from labelwise.errors import UsageError
+from labelwise.features.scripts import MOST, SOME, unspaced_share
 from labelwise.features.texts import type_and_value
 from labelwise.types import Ints
 
@@ -66,6 +67,8 @@ class Statistics:
     """Training documents whose very text occurred before."""
     n_duplicates_test: int | None
     """Test documents whose very text is among the training texts."""
+    unspaced_share: float | None
+    """Share of the letters, in a sample of the training texts, of scripts without spaces between words."""
     word_percentiles: dict[str, int] | None
     """Words of a training document, by percentile; 100 is the longest."""
 
@@ -125,6 +128,7 @@ def describe(splits: Mapping[str, Dataset]) -> Statistics:
         n_unlabelled_test=0 if test is None else _n_unlabelled(test),
         n_duplicates_train=None if digests is None else len(digests) - len(known),
         n_duplicates_test=_n_known(test, known) if digests is not None else None,
+        unspaced_share=None if train.texts is None else unspaced_share(train.texts),
         word_percentiles=None if words is None or not words.size else _percentiles(words),
     )
 
@@ -219,6 +223,10 @@ def _sections(stats: Statistics) -> list[list[tuple[str, str, str]]]:
     if stats.n_duplicates_test is not None:
         share = f"{stats.n_duplicates_test / max(stats.n_test, 1):.1%} of the test documents"
         care.append(("test texts found in training", f"{stats.n_duplicates_test:,}", share))
+    if stats.unspaced_share is not None and stats.unspaced_share >= SOME:
+        counted = "characters" if stats.unspaced_share >= MOST else "words, unless you pass --analyzer char"
+        letters = f"{stats.unspaced_share:.1%}"
+        care.append(("letters of scripts without spaces", letters, f"train counts {counted}"))
     return [section for section in (documents, labels, tail, care) if section]
 
 

@@ -17,7 +17,7 @@ from labelwise.types import Ints
 
 def term_places(tfidf: Tfidf, text: str) -> dict[int, tuple[Span, ...]]:
     """The positions of every known term of a text, ascending, by the column of the term."""
-    config, analyzer = tfidf.config, Analyzer(tfidf.config)
+    config, analyzer = tfidf.settings_, Analyzer(tfidf.settings_)
     source = np.frombuffer(to_bytes(text, config.lowercase), np.uint8)
     found = analyzer.tokens(source, np.array([len(source)], np.int64))
     if config.analyzer == "word":

@@ -67,8 +67,8 @@ def _explanation(
     notes = []
     if not listed:
         notes.append("the search does not reach this label for this text; its score is what it would be otherwise")
-    if model.tfidf_.config.opening:
-        notes.append(f"{OPENING}word: among the first {model.tfidf_.config.opening} words of the text")
+    if model.tfidf_.settings_.opening:
+        notes.append(f"{OPENING}word: among the first {model.tfidf_.settings_.opening} words of the text")
     first, by_centroids = trees[0], paths[0].steps[0].kind == "centroid"
     return Explanation(
         label=model.labels_[label],

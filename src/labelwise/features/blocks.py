@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -110,7 +110,8 @@ class Analyzer:
     """Finds and counts the terms of texts."""
 
     def __init__(self, config: TfidfConfig) -> None:
-        self.config = config
+        self.config = config = config.resolved()
+        self.n_grams = cast("tuple[int, int]", config.ngram_range)
         self.table = character_table(config.lowercase)
 
     def count(self, texts: list[str]) -> CountedBlock:
@@ -132,7 +133,7 @@ class Analyzer:
         ends : (n_docs,) where each document ends
         """
         config = self.config
-        n_min, n_max = config.ngram_range
+        n_min, n_max = self.n_grams
         opening = np.empty(0, np.bool_)
         if config.analyzer != "word":
             bounded = config.analyzer == "char_wb"
@@ -176,7 +177,7 @@ class Analyzer:
         source = np.frombuffer(b"".join(encoded), np.uint8)
         starts = _starts(term_ends)
         words = (self.table, self.config.min_token_length)
-        hashes = _whole_hashes(hash_words(source, starts, term_ends, *words, *self.config.ngram_range, ALL), term_ends)
+        hashes = _whole_hashes(hash_words(source, starts, term_ends, *words, *self.n_grams, ALL), term_ends)
         letters, sizes = spell_words(source, self.table, self.config.min_token_length, starts, term_ends)
         spelled, begin = letters.tobytes(), 0
         for i, size in enumerate(sizes.tolist()):

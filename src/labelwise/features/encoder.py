@@ -24,6 +24,7 @@ from labelwise.features.encoder_checks import (
     check_tokenizer,
     check_weights,
     library_refusals,
+    no_tokenizer,
 )
 from labelwise.features.encoder_folder import (
     DESCRIPTION,
@@ -129,7 +130,9 @@ class Encoder:
         with quiet(), _as_sentence(folder):
             settings = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-            model = _load_model(transformers.AutoModel, settings, folder, pooling, sizes)
+            if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+                raise no_tokenizer(folder)
+            model = _load_model(transformers, settings, folder, pooling, sizes)
         if type(tokenizer.model_max_length) not in (int, float):
             raise damaged(folder / "tokenizer_config.json", "its model_max_length is no number")
         if config.max_length > MOST_TOKENS:
@@ -194,6 +197,10 @@ class Encoder:
         tokens = TokenStore.build(texts, self.tokenizer, self.config.max_length, threads=threads, on_event=on_event)
         self._check_tokens(tokens)
         return tokens
+
+    def unknown_share(self, store: TokenStore) -> float:
+        """The share of tokens that stand for words which the tokenizer does not know."""
+        return store.share_of(self.tokenizer.unk_token_id, n_special=self.tokenizer.num_special_tokens_to_add())
 
     def _check_tokens(self, store: TokenStore) -> None:
         """Refuse tokens for which there are no weights, which transformers would look up all the same."""
@@ -332,13 +339,18 @@ def _as_sentence(folder: Path) -> AbstractContextManager[None]:
     )
 
 
-def _load_model(auto: Any, settings: Any, folder: Path, pooling: PoolingMethod, sizes: WeightSizes | None) -> Any:
+def _load_model(
+    transformers: Any, settings: Any, folder: Path, pooling: PoolingMethod, sizes: WeightSizes | None
+) -> Any:
     """Load the module, with a pooler only where the pooling uses one: the weights of others would never be trained.
 
     Without `sizes` its weights are initialised at random.
     """
-    kind = auto._model_mapping[type(settings)]
+    kind = transformers.AutoModel._model_mapping[type(settings)]
     kind = kind[0] if isinstance(kind, tuple) else kind
+    alone = transformers.AutoModelForTextEncoding._model_mapping.get(type(settings), kind)
+    if alone.__name__.endswith("EncoderModel"):  # of T5 and its like the encoder without the decoder
+        kind = alone
     if getattr(kind, "main_input_name", "input_ids") != "input_ids":
         raise UsageError(f"{folder} holds a {kind.__name__}, which reads no texts; give an encoder of texts")
     options: dict[str, Any] = {}

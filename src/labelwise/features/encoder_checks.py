@@ -40,6 +40,8 @@ _TOKENIZER_ENTRIES = (
     *("sp_model_kwargs", "mecab_kwargs", "sudachi_kwargs", "jumanpp_kwargs"),
 )
 """The same of tokenizer_config.json."""
+_TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "*.tiktoken", "tekken.json")
+"""Files of which a tokenizer has at least one."""
 _ATTENTION = re.compile(r"_?(attn|experts)_implementation(_internal)?")
 _PLAIN_ATTENTION = ("eager", "sdpa")
 _REPEATED = re.compile(r"layer|block|depth|stage|group|expert|repeat|head")
@@ -233,8 +235,19 @@ def _refuse_code(file: Path, known: tuple[str, ...], path: str, name: str, value
 # ---------------------------------------------------------------------- the tokenizer
 
 
+def no_tokenizer(folder: Path) -> UsageError:
+    """The error for a folder with a model and without its tokenizer, for which transformers makes an empty one."""
+    return UsageError(
+        f"{folder} holds no tokenizer, so every word would be unknown; save the encoder's own tokenizer into it too "
+        "(tokenizer.save_pretrained)"
+    )
+
+
 def check_tokenizer(folder: Path) -> None:
-    """Refuse entries of the tokenizer's files that would run code, open other files, or blow up texts."""
+    """Refuse a folder without a tokenizer, and entries of its files that would run code, open other files, or blow up
+    texts."""
+    if not any(True for pattern in _TOKENIZER_FILES for _ in folder.glob(pattern)):
+        raise no_tokenizer(folder)
     for name in ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "processor_config.json"):
         file = folder / name
         if not file.exists():

@@ -23,6 +23,8 @@ from labelwise.storage.checks import check_folder, damaged
 from labelwise.types import OnEvent
 
 DESCRIPTION = "encoder.json"
+_WITHOUT_CLS = ("t5", "mt5", "umt5", "longt5")
+"""Types of encoders whose texts begin without a classification token."""
 
 
 class TextEncoder(Protocol):
@@ -159,7 +161,8 @@ def find_pooling(config: EncoderConfig, folder: Path) -> PoolingMethod:
         path, kind = as_table(module, modules).get("path"), module.get("type")
         if str(kind).endswith(".Pooling") and plain_name(path) and (folder / path / "config.json").is_file():
             return _sentence_pooling(read_table(folder / path / "config.json"), folder / path / "config.json")
-    return "cls"
+    kind = read_table(folder / "config.json").get("model_type")
+    return "mean" if kind in _WITHOUT_CLS else "cls"
 
 
 def _sentence_pooling(settings: Mapping[str, Any], file: Path) -> PoolingMethod:

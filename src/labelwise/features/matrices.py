@@ -7,6 +7,7 @@ over the indices and one over the values.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from labelwise.errors import DataError
 from labelwise.storage.checks import is_below, is_offsets
 from labelwise.types import Csr
 
+logger = logging.getLogger(__name__)
 LARGEST = 2**31 - 1
 """Largest number of rows or columns, as kernels count columns in 32 bits."""
 _NUMBERS = "biuf"
@@ -40,19 +42,35 @@ def indicator_matrix(matrix: Any, name: str = "Y") -> Csr:
     Negative values are refused, and those that are not finite.
     """
     csr, _ = checked_csr(matrix, name)
-    check_finite(csr, name, "give 1 where a document has a label, and 0 elsewhere")
-    if csr.dtype.kind in "if" and (csr.data < 0).any():
-        at = int(np.argmax(csr.data < 0))
-        raise DataError(
-            f"{name} has the value {csr.data[at]} in {place_of(csr, at)}; give 1 where a document has a label, and 0 "
-            "elsewhere"
-        )
+    check_label_values(csr, name)
     ones = (csr.data != 0).astype(np.float32)  # 32 bits would make 0 of the smallest 64-bit numbers
     made: Csr = sp.csr_array((ones, csr.indices, csr.indptr), shape=csr.shape)
     made = sorted_copy(made)
     made.eliminate_zeros()
     made.data[:] = 1
     return made
+
+
+def check_label_values(csr: Csr, name: str) -> None:
+    """Refuse values that are negative or not finite; warn of others than 0 and 1, which are no weights."""
+    check_finite(csr, name, "give 1 where a document has a label, and 0 elsewhere")
+    values = csr.data
+    if values.dtype.kind in "if" and (values < 0).any():
+        at = int(np.argmax(values < 0))
+        raise DataError(
+            f"{name} has the value {values[at]} in {place_of(csr, at)}; give 1 where a document has a label, and 0 "
+            "elsewhere"
+        )
+    others = (values != 0) & (values != 1)
+    if others.any():
+        at = int(np.argmax(others))
+        logger.warning(
+            "%s has the value %s in %s: such values are not used as weights, each counts as 1 (the document has the "
+            "label)",
+            name,
+            values[at],
+            place_of(csr, at),
+        )
 
 
 def checked_csr(matrix: Any, name: str) -> tuple[Csr, bool]:

@@ -123,6 +123,12 @@ class OnnxEncoder:
         """The tokens of texts, at most `config.max_length` of each text."""
         return TokenStore.build(texts, self.tokenizer, self.config.max_length, threads=threads, on_event=on_event)
 
+    def unknown_share(self, store: TokenStore) -> float:
+        """The share of tokens that stand for words which the tokenizer does not know."""
+        unknown = getattr(self.tokenizer.backend_tokenizer.model, "unk_token", None)
+        token = None if unknown is None else self.tokenizer.backend_tokenizer.token_to_id(unknown)
+        return store.share_of(token, n_special=self.tokenizer.backend_tokenizer.num_special_tokens_to_add(False))
+
     def embed(
         self,
         texts: Sequence[str] | TokenStore,

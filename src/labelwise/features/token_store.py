@@ -49,6 +49,13 @@ class TokenStore:
         """(n_docs,) number of tokens of each text."""
         return np.diff(self.indptr)
 
+    def share_of(self, token: int | None, *, n_special: int = 0) -> float:
+        """The share of one token among all, without the special tokens that every text has; 0 for no token."""
+        n_tokens = len(self.tokens) - n_special * len(self)
+        if token is None or n_tokens <= 0:
+            return 0.0
+        return float(np.count_nonzero(self.tokens == token) / n_tokens)
+
     def take(self, rows: Ints) -> TokenStore:
         """The texts of these rows, in this order."""
         rows = np.asarray(rows)

@@ -5,6 +5,7 @@ Every function returns a new model and leaves the given one unchanged. Both mode
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from typing import Any
@@ -108,7 +109,9 @@ def remove_labels(model: Model, labels: Iterable[str]) -> Model:
     unknown = [name for name in names if name not in set(model.labels_)]
     if unknown or not names:
         what = f"has no label {unknown[0]!r}" if unknown else "keeps all its labels if none is named"
-        raise UsageError(f"the model {what}; give names of labels that it has")
+        close = difflib.get_close_matches(unknown[0], model.labels_, 1) if unknown else []
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise UsageError(f"the model {what}; {hint}give names of labels that it has")
     removed = np.isin(np.array(model.labels_, dtype=object), names)
     remaining = [one for one in added_labels(model) if one.label not in set(names)]
 

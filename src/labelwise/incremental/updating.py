@@ -69,7 +69,10 @@ def update(model: Model, data: Dataset, *, on_event: OnEvent | None = None) -> M
         sizes = RecordedUpdate(documents=len(rows), pairs=int(Y.nnz), labels=len(np.unique(Y.indices)))
         report.updates = [*report.updates, sizes]
 
-    return with_changed_members(model, updated, record)
+    changed = with_changed_members(model, updated, record)
+    if changed.seen_ is not None:
+        changed.seen_ = changed.seen_.with_more(reading.documents)
+    return changed
 
 
 def _updated_level(

@@ -1,5 +1,6 @@
 """Evaluation: all metrics of one system, with intervals, in total and by label frequency."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isnan
@@ -13,8 +14,17 @@ from labelwise.errors import DataError, UsageError
 from labelwise.metrics.buckets import BUCKETS, assign_buckets, check_buckets
 from labelwise.metrics.intervals import Contributions, Key, bootstrap_intervals, collect
 from labelwise.metrics.propensity import Family, family_constants, inverse_propensity
-from labelwise.metrics.relevance import MarkedPredictions, Scored, check_ks, count_labels, mark_predictions
+from labelwise.metrics.relevance import (
+    MarkedPredictions,
+    Scored,
+    check_ks,
+    checked_truth,
+    count_labels,
+    mark_predictions,
+)
 from labelwise.metrics.tally import METRICS, RATIOS, Ratio, count_by_label, tally_gains
+from labelwise.predictions import Predictions
+from labelwise.predictions.notebook import html_table
 from labelwise.storage import write_json
 from labelwise.types import Csr, Floats, Ints
 
@@ -22,6 +32,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+logger = logging.getLogger(__name__)
+TRAINED_ON = 0.5
+"""With this share of documents that the model was trained on, an evaluation says so."""
 Resamples = Annotated[int, Range(at_least=0)]
 """A number of resamples; 0 for no intervals."""
 
@@ -68,6 +81,28 @@ class Evaluation:
     contributions: Contributions = field(repr=False)
     """The contribution of each document to each metric, for paired tests; not saved."""
 
+    def __repr__(self) -> str:
+        figures = ", ".join(f"{name} {self.scores[name].value:.2f}" for name in self._main())
+        return f"Evaluation({self.n_docs:,} documents, {self.n_labels:,} labels: {figures})"
+
+    def _main(self) -> list[str]:
+        """Names of the figures that say most: P at every cut-off, nDCG at the last."""
+        wanted = [*(f"P@{k}" for k in self.ks[:3]), f"nDCG@{self.ks[-1]}"]
+        return [name for name in wanted if name in self.scores]
+
+    def _repr_html_(self) -> str:
+        """A small table of the figures over all labels, for notebooks."""
+        suffixes = [f"@{k}" for k in self.ks]
+        if self.threshold is not None:
+            suffixes.append(f">={self.threshold:g}")
+        rows = []
+        for metric in METRICS:
+            found = [self.scores.get(metric + suffix) for suffix in suffixes]
+            if any(found):
+                rows.append((metric, *("" if one is None else _figure(one.value) for one in found)))
+        caption = f"{self.n_docs:,} documents, {self.n_labels:,} labels; percent"
+        return html_table(("", *suffixes), rows, caption)
+
     def __getitem__(self, name: str) -> float:
         if name not in self.scores:
             raise KeyError(f"{name!r} was not measured; there are {', '.join(self.scores)}")
@@ -98,6 +133,10 @@ class Evaluation:
         from labelwise.metrics.table import evaluation_table
 
         return evaluation_table(self, title)
+
+
+def _figure(value: float) -> str:
+    return "–" if isnan(value) else f"{value:.2f}"
 
 
 def evaluate(
@@ -154,6 +193,14 @@ def evaluate(
     threshold = checked_value(float | None, threshold, "threshold")
     n_train_docs = checked_value(Count | None, n_train_docs, "n_train_docs")
     constants = family_constants(family)
+    Y = checked_truth(Y)
+    share = Y_pred.trained_share if isinstance(Y_pred, Predictions) else None
+    if share is not None and share >= TRAINED_ON:
+        logger.warning(
+            "%.0f %% of these documents were trained on: the figures say little of new documents; evaluate on held-out "
+            "documents",
+            100 * share,
+        )
     marked = mark_predictions(Y, Y_pred, max(ks))
     n_labels = Y.shape[1]
     counts, weights = _training(Y_train, train_counts, n_train_docs, n_labels, constants)

@@ -31,6 +31,10 @@ class Comparison:
             raise KeyError(f"{name!r} was not compared; there are {', '.join(self.differences)}")
         return self.differences[name]
 
+    def __repr__(self) -> str:
+        first, second = self.names
+        return f"Comparison({first} with {second}, {self.n_docs:,} documents, {len(self.differences)} metrics)"
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; nan becomes None."""
         return {**asdict(self), "differences": plain_figures(self.differences)}

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from labelwise.config.settings import Count, checked_value
 from labelwise.errors import DataError, UsageError
-from labelwise.features.matrices import check_finite, checked_csr, sorted_copy
+from labelwise.features.matrices import check_finite, check_label_values, checked_csr, sorted_copy
 from labelwise.features.texts import is_collection, type_and_value
 from labelwise.kernels.metrics import mark_hits
 from labelwise.predictions import Predictions
@@ -127,6 +127,11 @@ def check_ks(ks: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({check_k(k) for k in ks}))
 
 
+def checked_truth(Y: Csr, name: str = "Y") -> Csr:
+    """True labels as CSR of ones, sorted and without duplicates."""
+    return _canonical(Y, name, binary=True)
+
+
 def count_labels(train: Csr | Sequence[int] | Ints, *, name: str = "Y_train") -> Ints:
     """(n_labels,) number of training documents of each label, from the training label matrix or from counts."""
     if sp.issparse(train):
@@ -144,7 +149,10 @@ def count_labels(train: Csr | Sequence[int] | Ints, *, name: str = "Y_train") ->
 def _canonical(matrix: Csr, name: str, *, binary: bool) -> Csr:
     """The matrix as CSR, sorted and without duplicates; a copy unless it is so already."""
     csr, is_sorted = checked_csr(matrix, name)
-    check_finite(csr, name, f"leave an entry out where there is no {'label' if binary else 'prediction'}")
+    if binary:
+        check_label_values(csr, name)
+    else:
+        check_finite(csr, name, "leave an entry out where there is no prediction")
     if binary and not csr.data.all():
         csr = sp.csr_array((csr.data.copy(), csr.indices.copy(), csr.indptr.copy()), shape=csr.shape)
         csr.eliminate_zeros()

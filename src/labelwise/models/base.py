@@ -14,6 +14,7 @@ from labelwise.config.flat import signature
 from labelwise.config.presets import model_config
 from labelwise.config.settings import Count, Range, Share, checked_value
 from labelwise.data import Dataset
+from labelwise.data.frames import pandas_index
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.features.texts import listed
 from labelwise.models.calibrator import CALIBRATED_ON, Calibrator
@@ -22,6 +23,7 @@ from labelwise.models.holdout import HoldoutEvaluation
 from labelwise.models.prediction_cache import PredictionCache
 from labelwise.models.registry import check_destination, known_kind, model_class
 from labelwise.models.saved_labels import read_labels
+from labelwise.models.seen import SeenDocuments
 from labelwise.models.training_data import TrainingData
 from labelwise.models.training_report import TrainingReport
 from labelwise.predictions import Predictions
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 Id = Annotated[int, Range(at_least=-(2**63), at_most=2**63 - 1)]
 """A document's id that is a number."""
+SEEN = "seen-documents"
+"""The folder of a model that holds the hashes of its training documents; a model without it works as well."""
 LONGEST_LIST = 1 << 30
 """More labels of a document than any model has."""
 
@@ -68,6 +72,8 @@ class Model(ABC):
     """Sizes, held-out figures, and what was chosen: see `labelwise.models.training_report`."""
     exemplars_: Exemplars | None = None
     """Documents that serve as negatives of labels added later; None unless asked for (see `labelwise.incremental`)."""
+    seen_: SeenDocuments | None = None
+    """Hashes of the training documents, by which an evaluation on them is noticed; None for models without."""
     held_out_scores_: Csr | None = None
     """(n_held, n_labels) scores of the held-out documents' best labels, by a model that had not seen them; there after
     `fit` only."""
@@ -92,10 +98,23 @@ class Model(ABC):
         """
         self.config = model_config(self.config_class, preset, settings)
 
+    @property
+    def _is_fitted(self) -> bool:
+        return hasattr(self, "labels_")
+
     def __repr__(self) -> str:
-        if not hasattr(self, "labels_"):
+        if not self._is_fitted:
             return f"{type(self).__name__}(not fitted)"
         return f"{type(self).__name__}({self.describe()}, {len(self.labels_):,} labels)"
+
+    def __str__(self) -> str:
+        """The model with its facts, one on each line."""
+        if not self._is_fitted:
+            return repr(self)
+        facts = [(name, value) for name, value in self.facts() if not name.startswith("member ")]
+        facts.append(("answers", "probabilities" if self.calibrator_ is not None else "scores, not calibrated"))
+        width = max(len(name) for name, _ in facts)
+        return "\n".join([repr(self), *(f"  {name:<{width}}  {value}" for name, value in facts)])
 
     # ------------------------------------------------------------------ what it is made of
 
@@ -191,7 +210,7 @@ class Model(ABC):
         texts_or_X
             Texts or features, as the model was fitted on.
         min_probability
-            Leave out labels below this: a document may then have no label at all.
+            Leave out labels below this: a document may then have no label at all. The model must be calibrated.
         ids
             The documents' own ids, passed on to the predictions.
         threads
@@ -199,9 +218,16 @@ class Model(ABC):
         """
         top_k = checked_top_k(top_k)
         min_probability = checked_value(Share, min_probability, "min_probability")
+        if min_probability and self._is_fitted and self.calibrator_ is None:
+            raise UsageError(
+                f"this {type(self).__name__} is not calibrated, so its scores are not probabilities; train it with "
+                "calibration, or leave out min_probability"
+            )
         reading = self.reading(self._readable(texts_or_X), threads=threads, on_event=on_event)
         names = None if ids is None else checked_ids(ids, len(reading))
-        return self._answer(self.scores(reading, top_k), min_probability, names)
+        found = self._answer(self.scores(reading, top_k), min_probability, names)
+        share = None if self.seen_ is None else self.seen_.share(reading.documents)
+        return replace(found, index=pandas_index(texts_or_X) if ids is None else None, trained_share=share)
 
     def reading(
         self, documents: Any, *, threads: int | None = None, on_event: OnEvent | None = None
@@ -318,6 +344,13 @@ class Model(ABC):
         self.calibrator_ = Calibrator.fit(found, known.Y[:, : len(self.labels_)])
         return self
 
+    def _take_data(self, data: TrainingData) -> None:
+        """Keep by what the training data are recognised: hashes of the documents, and one of all data."""
+        documents = data.documents.texts if data.documents.X is None else data.documents.X
+        assert documents is not None
+        self.seen_ = SeenDocuments.of(documents)
+        self.report_.fingerprint = data.fingerprint()
+
     def _take_evaluation(self, data: TrainingData, evaluation: HoldoutEvaluation | None, policy: HoldoutConfig) -> None:
         """Keep what the held-out documents say of the model: figures, and the calibration if the policy wants one."""
         self.calibrator_ = None
@@ -333,7 +366,7 @@ class Model(ABC):
             matrix = self.calibrator_.transform_matrix(matrix)
         if min_probability > 0:
             matrix = at_least(matrix, min_probability)
-        return Predictions(matrix, self.labels_, ids)
+        return Predictions(matrix, self.labels_, ids, calibrated=self.calibrator_ is not None)
 
     def _save_common(self, folder: Path, card: str, **more: Any) -> None:
         """Write names, calibration, card, description, and documents if some are kept."""
@@ -345,6 +378,8 @@ class Model(ABC):
             self.calibrator_.save(folder / "calibration.json")
         if self.exemplars_ is not None:
             self.exemplars_.save(folder / "memory")
+        if self.seen_ is not None:
+            self.seen_.save(folder / SEEN)
         (folder / "README.md").write_text(card, encoding="utf-8", errors="backslashreplace", newline="\n")
         about = {"config": self.config, **more, "n_labels": len(self.labels_), "report": self.report_.to_dict()}
         storage.write_description(folder, kind=self.kind, config=about)
@@ -359,6 +394,7 @@ class Model(ABC):
         self.report_ = TrainingReport.from_dict(about.values.get("report", {}), path)
         calibration = path / "calibration.json"
         self.calibrator_ = Calibrator.load(calibration) if calibration.exists() else None
+        self.seen_ = SeenDocuments.load(path / SEEN) if (path / SEEN).is_dir() else None
 
     def _load_exemplars(self, path: Path, n_features: int, *, verify: bool) -> None:
         """Read the documents that were kept, which must fit the labels, the features and the label trees."""

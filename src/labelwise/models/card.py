@@ -55,6 +55,8 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
         )
     if report.columns is not None:
         yield "columns", report.columns.describe()
+    if report.fingerprint is not None:
+        yield "fingerprint of the data", report.fingerprint
     yield from model.facts()
     yield from _growth(report)
     if report.preset is not None:

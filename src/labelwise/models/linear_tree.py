@@ -98,7 +98,9 @@ class LinearTree(Model):
         with open_run(run_dir, on_event) as run:
             cache = StageCache(data, run, on_event)
             cache.say(*data.remark(config.holdout))
+            cache.say(data.script_remark([config.tfidf]))
             self.fit_stages(Pipeline(config, cache))
+            self._take_data(data)
         return self
 
     def fit_stages(self, pipeline: Pipeline, depth: int = CALIBRATED_ON) -> None:
@@ -180,7 +182,7 @@ class LinearTree(Model):
     def facts(self) -> Iterator[tuple[str, str]]:
         """What it is made of."""
         yield "labels", f"{len(self.labels_):,} in {self.trees_[0].tree.n_clusters:,} clusters"
-        yield "features", f"{self.n_features_:,}" + ("" if self.tfidf_ is None else ", tf-idf of the texts")
+        yield "features", f"{self.n_features_:,}" + ("" if self.tfidf_ is None else f", {self.tfidf_.description}")
         if len(self.trees_) > 1:
             yield "trees", f"{len(self.trees_)}, averaged"
 

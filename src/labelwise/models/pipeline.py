@@ -49,6 +49,8 @@ if TYPE_CHECKING:  # linear models need neither torch nor what imports it
     from labelwise.match.training.distributed import Role
     from labelwise.rank.ranker import Inputs
 
+MOST_UNKNOWN = 0.2
+"""Share of the training tokens that an encoder may not know, without a warning."""
 Embeddings = npt.NDArray[np.float32]
 EMBEDDINGS_STORAGE: Storage[Embeddings] = Storage(
     lambda E, path: storage.save(path, kind="embeddings", arrays={"E": E}),
@@ -163,12 +165,21 @@ class Pipeline:
         return Documents(tokens, cast(Csr, self.validation_features()), E)
 
     def _tokens(self, stage: Stage, texts: list[str]) -> TokenStore:
-        return self.cache.get(
-            stage,
-            self.inputs(stage),
-            lambda: self.encoder().tokenize(texts, threads=self.config.threads, on_event=self.on_event),
-            Storage(TokenStore.save, TokenStore.load),
-        )
+        """The tokens of texts; a warning if the encoder knows few of them."""
+
+        def compute() -> TokenStore:
+            encoder = self.encoder()
+            found = encoder.tokenize(texts, threads=self.config.threads, on_event=self.on_event)
+            share = encoder.unknown_share(found)
+            if share > MOST_UNKNOWN:
+                self.cache.say(
+                    f"{100 * share:.0f} % of the tokens are unknown to the encoder {encoder.config.name}, which cannot "
+                    "read such texts well; give an encoder of their language, with its own tokenizer",
+                    logging.WARNING,
+                )
+            return found
+
+        return self.cache.get(stage, self.inputs(stage), compute, Storage(TokenStore.save, TokenStore.load))
 
     def _embed(self, stage: Stage, tokens: TokenStore) -> Embeddings:
         return self.cache.get(

@@ -35,7 +35,9 @@ def _share(holders: Iterable[Any], name: str, identity: Callable[[Any], str]) ->
 
 def _vocabulary(tfidf: Tfidf) -> str:
     words = tfidf.vocabulary_
-    return fingerprint({"config": tfidf.config, "words": [words.letters, words.offsets], "idf": np.asarray(tfidf.idf_)})
+    return fingerprint(
+        {"config": tfidf.settings_, "words": [words.letters, words.offsets], "idf": np.asarray(tfidf.idf_)}
+    )
 
 
 def _weights(encoder: Any) -> str:

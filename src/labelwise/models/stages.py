@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from labelwise.events import heard
 from labelwise.models.training_data import TrainingData
 from labelwise.storage.fingerprint import fingerprint
 from labelwise.storage.run_directory import RunDirectory
@@ -242,9 +243,10 @@ class StageCache:
 
     def __init__(self, data: TrainingData, run: RunDirectory | None = None, on_event: OnEvent | None = None) -> None:
         self.data, self.run = data, run
-        self.on_event = on_event if run is None else run.on_event
+        self.on_event = heard(on_event) if run is None else run.on_event
         self._results: dict[tuple[str, str], Any] = {}
         self._identities: dict[str, str] = {}
+        self._said: set[str] = set()
 
     def identity(self, part: str) -> str:
         """A fingerprint of a part of the training data; without a run directory there are no others to tell it from."""
@@ -307,12 +309,13 @@ class StageCache:
         return None if self.run is None else self.run.scratch(stage.name, inputs)
 
     def say(self, sentence: str, level: int = logging.INFO) -> None:
-        """Report a remark of `fit`: an event for `on_event`, and a log line. An empty sentence is not reported.
+        """Report a remark of `fit`, once: an event for `on_event`, and a log line. An empty sentence is not reported.
 
         The log record has the attribute `is_remark`, so that a program that prints both does not print it twice.
         """
-        if not sentence:
+        if not sentence or sentence in self._said:
             return
+        self._said.add(sentence)
         logger.log(level, sentence, extra={"is_remark": True})
         if self.on_event is not None:
             self.on_event("remark", {"text": sentence})

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelwise.config import HoldoutConfig
+from labelwise.config import HoldoutConfig, TfidfConfig
 from labelwise.config.settings import checked_value
 from labelwise.data import Dataset
 from labelwise.data.frames import plain_documents
@@ -23,13 +23,17 @@ from labelwise.data.split import split_rows
 from labelwise.data.targets import targets
 from labelwise.errors import DataError, UsageError
 from labelwise.features.matrices import feature_matrix
+from labelwise.features.scripts import MOST, SOME, unspaced_share
 from labelwise.features.texts import text_list
 from labelwise.models.calibrator import MIN_DOCUMENTS
 from labelwise.models.training_report import HoldoutResult
+from labelwise.storage.fingerprint import fingerprint
 from labelwise.types import Csr, Ints
 
 LARGEST_ADVISED_SHARE = 0.5
 """A sentence advises the user to hold out at most this share."""
+FINGERPRINT_DIGITS = 16
+"""Hexadecimal digits of the fingerprint of the data: the chance that two data sets share them is nil."""
 LARGEST_RAISED_SHARE = 0.1
 """Of a small data set more than `HoldoutConfig.share` is held out, up to this share, where a calibration needs it."""
 
@@ -221,6 +225,35 @@ class TrainingData:
         if not share < needed <= LARGEST_ADVISED_SHARE or n_free < MIN_DOCUMENTS:
             return "give more documents, or a validation set"
         return f"hold more out (hold_out={needed:g} in Python, --hold-out {needed:g}), or give a validation set"
+
+    def script_remark(self, settings: Iterable[TfidfConfig]) -> str:
+        """A sentence for the user where texts have no spaces between words; empty where they have.
+
+        Parameters
+        ----------
+        settings
+            Those of the tf-idf of all models that are trained; nothing is said where the analyzer is chosen already.
+        """
+        texts = self.documents.texts
+        if texts is None or all(one.analyzer != "auto" for one in settings):
+            return ""
+        share = unspaced_share(texts)
+        if share >= MOST:
+            return (
+                "the texts have no spaces between words: tf-idf counts characters, one to three in a row "
+                '(analyzer "char"); for words give analyzer="word" in Python, --analyzer word'
+            )
+        if share >= SOME:
+            return (
+                f"{100 * share:.0f} % of the letters belong to scripts without spaces between words, and tf-idf counts "
+                'words; try characters: analyzer="char" in Python, --analyzer char'
+            )
+        return ""
+
+    def fingerprint(self) -> str:
+        """A hash of documents and labels, the same for the same data in the same order."""
+        documents = self.documents.texts if self.documents.X is None else self.documents.X
+        return fingerprint({"documents": documents, "labels": self.labels, "Y": self.Y})[:FINGERPRINT_DIGITS]
 
     def result(self, **figures: Any) -> HoldoutResult:
         """Figures of the held-out documents, with where the documents come from, for the training report."""

@@ -151,6 +151,8 @@ class TrainingReport:
     """Name of the training data."""
     columns: TrainingColumns | None = None
     """The columns of the training data, where they are not those that are read anyway."""
+    fingerprint: str | None = None
+    """Hash of the training documents and their labels, by which the data are recognised."""
     preset: str | None = None
     seconds: float | None = None
     """Wall seconds of training."""

@@ -13,6 +13,7 @@ from labelwise.config.score_transform import TRANSFORMS
 from labelwise.data import Dataset
 from labelwise.errors import DataError
 from labelwise.features.normalize import unit_rows
+from labelwise.features.pretrained import check_named
 from labelwise.features.tfidf import Tfidf
 from labelwise.index import Tree
 from labelwise.match.base import Matcher, load_matcher
@@ -99,6 +100,7 @@ class XTransformer(Model):
             Keep the stages' results there, and find them again.
         """
         config = self.config.validated()
+        check_named(config.encoder.name)
         data = TrainingData.of(
             texts,
             labels_or_Y,
@@ -114,6 +116,7 @@ class XTransformer(Model):
             pipeline = Pipeline(config, cache)
             pipeline.device()  # a missing GPU is reported before the work
             cache.say(*data.remark(config.holdout))
+            cache.say(data.script_remark([config.tfidf]))
             self.role_ = pipeline.role
             pipeline.documents()  # as tf-idf, tokens and pretrained embeddings
             pipeline.clusters()  # of the label tree over the label embedding
@@ -124,6 +127,7 @@ class XTransformer(Model):
                 return self
             pipeline.matcher()  # fine-tuned on the clusters
             self.fit_stages(pipeline)
+            self._take_data(data)
         return self
 
     def fit_stages(self, pipeline: Pipeline, depth: int = CALIBRATED_ON) -> None:

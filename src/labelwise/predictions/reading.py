@@ -8,6 +8,7 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -28,6 +29,8 @@ MOST_LETTERS = 1 << 26
 MOST_NUMBERED = 10_000_000
 """Columns of an npz file that are numbered if no labels are given."""
 
+_CALIBRATED = {"probabilities": True, "scores": False}
+"""What a file says that its numbers are."""
 Record: TypeAlias = tuple[int, str | None, Row]
 """What a file says about one document: line, id, scored labels in the order of the file."""
 
@@ -68,7 +71,9 @@ def read_predictions(
         if kind == ".npz":
             return _read_npz(path, labels, ids)
         reader = {".jsonl": _read_jsonl, ".csv": _read_csv, ".parquet": _read_parquet}[kind]
-        return _assemble(path, reader(path), labels, ids)
+        numbers: set[str] = set()
+        found = _assemble(path, reader(path, numbers), labels, ids)
+        return replace(found, calibrated=_CALIBRATED.get("".join(numbers)))
     except damage as err:
         raise DataError(f"the file is damaged ({err}); write it again", path=path) from err
 
@@ -88,7 +93,8 @@ def _read_npz(path: Path, labels: Sequence[str] | None, ids: Sequence[str] | Non
     return Predictions(matrix, labels if labels is not None else [str(j) for j in range(n_labels)], ids)
 
 
-def _read_jsonl(path: Path) -> Iterator[Record]:
+def _read_jsonl(path: Path, numbers: set[str]) -> Iterator[Record]:
+    """The records; what the file calls their numbers is added to `numbers`."""
     with open_text(path, path.suffix, "r") as file:
         for line, text in enumerate(_lines(file, path), 1):
             if not text.strip():
@@ -105,6 +111,8 @@ def _read_jsonl(path: Path) -> Iterator[Record]:
                     path=path,
                     line=line,
                 ) from err
+            if record.get("numbers") in _CALIBRATED:
+                numbers.add(record["numbers"])
             name = record.get("id")
             yield line, None if name is None else str(name), pairs
 
@@ -136,14 +144,14 @@ def _too_large(path: Path) -> DataError:
 
 def _pair(entry: Any, rank: int) -> tuple[str, float]:
     if isinstance(entry, dict):
-        return str(entry["label"]), float(entry["score"])
+        return str(entry["label"]), float(entry["probability"] if "probability" in entry else entry["score"])
     if isinstance(entry, str | int):
         return str(entry), 1 / rank
     label, score = entry
     return str(label), float(score)
 
 
-def _read_csv(path: Path) -> Iterator[Record]:
+def _read_csv(path: Path, numbers: set[str]) -> Iterator[Record]:
     with open_text(path, path.suffix, "r") as file:
         rows = csv.reader(_lines(file, path))
         header = next(rows, [])
@@ -151,6 +159,8 @@ def _read_csv(path: Path) -> Iterator[Record]:
             raise DataError(
                 f"no column {', '.join(sorted(missing))}; expected the header id,rank,label,score", path=path, line=1
             )
+        column = "probability" if "probability" in header else "score"
+        numbers.update({"probabilities"} if column == "probability" else ())
         record: Record | None = None
         try:
             for row in rows:
@@ -160,7 +170,7 @@ def _read_csv(path: Path) -> Iterator[Record]:
                         yield record
                     record = (rows.line_num, cells["id"], [])
                 if cells["rank"]:
-                    score = cells.get("score")
+                    score = cells.get(column)
                     record[2].append((cells["label"], float(score) if score else 1 / int(cells["rank"])))
         except (ValueError, ZeroDivisionError, csv.Error) as err:
             if isinstance(err, UnicodeDecodeError):
@@ -172,15 +182,17 @@ def _read_csv(path: Path) -> Iterator[Record]:
             yield record
 
 
-def _read_parquet(path: Path) -> Iterator[Record]:
+def _read_parquet(path: Path, numbers: set[str]) -> Iterator[Record]:
     parquet = need("pyarrow.parquet", extra="parquet", purpose="parquet files")
     arrow = need("pyarrow", extra="parquet", purpose="parquet files")
-    names, most = ["id", "labels", "scores"], _most_unpacked(path)
+    most = _most_unpacked(path)
     rows: list[Any] = []
     try:
         with parquet.ParquetFile(path) as file:
             if file.metadata.num_rows > most:
                 raise _too_large(path)
+            calibrated = "probabilities" in file.schema_arrow.names
+        names = ["id", "labels", "probabilities" if calibrated else "scores"]
         with parquet.ParquetFile(path, read_dictionary=must_be_counted(path, most)) as file:
             for table in plain_batches(file, names, rows=ROWS_PER_BATCH, most=most):
                 rows += zip(*(table.column(name).to_pylist() for name in names), strict=True)
@@ -188,6 +200,7 @@ def _read_parquet(path: Path) -> Iterator[Record]:
         raise _too_large(path) from err
     except (arrow.ArrowException, KeyError, OSError) as err:
         raise DataError(f"expected parquet with the columns id, labels and scores ({err})", path=path) from err
+    numbers.update({"probabilities"} if calibrated else ())
     for line, (name, labels, scores) in enumerate(rows, 1):
         try:
             pairs = [(str(label), float(score)) for label, score in zip(labels, scores, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from labelwise.predictions.result import Predictions
 
@@ -13,7 +14,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "�
 def safe_for_spreadsheets(predictions: Predictions) -> Predictions:
     """The same predictions with an apostrophe before labels and ids that begin like a formula."""
     ids = None if predictions.ids is None else _texts(predictions.ids)
-    return Predictions(predictions.matrix, _texts(predictions.labels), ids)
+    return replace(predictions, labels=_texts(predictions.labels), ids=ids)
 
 
 def _texts(names: Sequence[str]) -> list[str]:

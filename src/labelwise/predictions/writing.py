@@ -18,28 +18,37 @@ Row = list[tuple[str, float]]
 """The labels and scores of one document, best first."""
 
 
-def write_rows(path: Path, ids: Sequence[str], rows: Iterable[Row]) -> None:
-    """Write one document after the other in the format that the suffix of `path` names."""
+def write_rows(path: Path, ids: Sequence[str], rows: Iterable[Row], *, calibrated: bool | None = None) -> None:
+    """Write one document after the other in the format that the suffix of `path` names.
+
+    Parameters
+    ----------
+    calibrated
+        Whether the numbers are probabilities; None where that is not known.
+    """
     kind = format_of(path, SUFFIXES)
+    numbers = {True: "probability", False: "score", None: "score"}[calibrated]
+    plural = {"probability": "probabilities", "score": "scores"}[numbers]
+    said = {} if calibrated is None else {"numbers": plural}
     with atomic_file(path) as aside:
         if kind == ".parquet":
-            _write_parquet(aside, ids, rows)
+            _write_parquet(aside, ids, rows, plural)
             return
         with open_text(aside, path.suffix, "w") as file:
             if kind == ".jsonl":
                 for name, row in zip(ids, rows, strict=True):
-                    file.write(json.dumps({"id": name, "labels": row}, ensure_ascii=False) + "\n")
+                    file.write(json.dumps({"id": name, "labels": row, **said}, ensure_ascii=False) + "\n")
                 return
             # Quoting every text keeps a carriage return inside a name from ending the row.
             table = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-            file.write("id,rank,label,score\n")
+            file.write(f"id,rank,label,{numbers}\n")
             for name, row in zip(ids, rows, strict=True):
                 table.writerows((name, rank, *entry) for rank, entry in enumerate(row, 1))
                 if not row:
                     table.writerow((name, "", "", ""))
 
 
-def _write_parquet(path: Path, ids: Sequence[str], rows: Iterable[Row]) -> None:
+def _write_parquet(path: Path, ids: Sequence[str], rows: Iterable[Row], numbers: str) -> None:
     parquet = need("pyarrow.parquet", extra="parquet", purpose="parquet files")
     arrow = need("pyarrow", extra="parquet", purpose="parquet files")
     labels, scores = [], []
@@ -49,7 +58,7 @@ def _write_parquet(path: Path, ids: Sequence[str], rows: Iterable[Row]) -> None:
     columns = {
         "id": arrow.array(list(ids), arrow.string()),
         "labels": arrow.array(labels, arrow.list_(arrow.string())),
-        "scores": arrow.array(scores, arrow.list_(arrow.float64())),
+        numbers: arrow.array(scores, arrow.list_(arrow.float64())),
     }
     parquet.write_table(arrow.table(columns), path)
 

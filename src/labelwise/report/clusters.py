@@ -72,7 +72,7 @@ def tree_drawing(
     words: list[list[list[str]]] = [[] for _ in shown]
     if Y is not None and X is not None and tfidf is not None:
         names = tfidf.feature_names()
-        if tfidf.config.opening:  # words of the opening and of the text are the same words here
+        if tfidf.settings_.opening:  # words of the opening and of the text are the same words here
             names = [name.removeprefix(OPENING) for name in names]
         words[1:] = _words(Y, X, names, tree, above, shown)
     order = np.lexsort((np.arange(len(labels)), -counts))  # the most frequent labels first

@@ -34,6 +34,7 @@ from filelock import FileLock, Timeout
 from labelwise import __version__
 from labelwise.engine.peak_memory import PeakMemory
 from labelwise.errors import StorageError, UsageError
+from labelwise.events import heard
 from labelwise.storage import atomic_folder, read_json, write_json
 from labelwise.storage.fingerprint import fingerprint
 from labelwise.storage.leftovers import TemporaryPath, beside, left_behind, remove, size
@@ -191,8 +192,9 @@ class RunDirectory:
 
     def on_event(self, name: str, values: Mapping[str, Any]) -> None:
         """Pass an event on to the listener and append it to events.jsonl (of progress, only its end)."""
-        if self._listener is not None:
-            self._listener(name, values)
+        listener = heard(self._listener)
+        if listener is not None:
+            listener(name, values)
         if name != "progress" or values.get("finished"):
             line = {"time": round(time.time(), 3), "run": self._open()["id"], "event": name, **values}
             text = json.dumps(line, ensure_ascii=False, default=str) + "\n"

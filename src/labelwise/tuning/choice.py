@@ -108,7 +108,7 @@ def choose(
 
 def opening(sizes: Sizes) -> int:
     """Number of words of the opening: a third of the median text, rounded down to fives; 0 for short texts."""
-    if sizes.words < LONG_TEXT:
+    if sizes.words < LONG_TEXT or not sizes.spaced:
         return 0
     return min(MAX_OPENING, int(sizes.words / 3) // 5 * 5)
 

@@ -113,6 +113,15 @@ def train(
     return model  # type: ignore[no-any-return]  # as above
 
 
+def read_documents(
+    data: Any, labels: Any, settings: Mapping[str, Any], on_event: OnEvent | None
+) -> tuple[Dataset, dict[str, Any]]:
+    """The training documents of what `train` takes, and the settings of the model among its keywords."""
+    reading = {name: settings[name] for name in _READING if name in settings}
+    rest = {name: value for name, value in settings.items() if name not in reading}
+    return _read(data, labels, reading, on_event)[0], rest
+
+
 def _read(
     data: Any, labels: Any, reading: Mapping[str, Any], on_event: OnEvent | None, found: BadRows
 ) -> tuple[Dataset, Dataset | None]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from labelwise.config import HoldoutConfig, LinearTreeConfig, TfidfConfig
 from labelwise.data import Dataset
 from labelwise.errors import DataError
-from labelwise.events import Task
+from labelwise.events import Task, heard
+from labelwise.features.scripts import lacks_spaces
 from labelwise.features.tfidf import Tfidf
 from labelwise.models.calibrator import MIN_DOCUMENTS
 from labelwise.models.holdout import evaluate_model
@@ -118,6 +119,7 @@ def tune(
             f"there are {len(validation)} documents to tune on, and at least {MIN_DOCUMENTS} are needed; "
             "give a larger validation split, or train without tuning"
         )
+    on_event = heard(on_event)
     plan = {name: list(_candidates(config, name, train)) for name in STEPS}
     names = [name for name in STEPS if plan[name] or name != OPENING]
     trials: list[Trial] = []
@@ -200,7 +202,9 @@ def _candidates(config: LinearTreeConfig, setting: str, train: Dataset) -> Itera
 def _openings(config: LinearTreeConfig, train: Dataset) -> Iterator[float]:
     """Numbers of words of openings that are clearly shorter than most texts; none without texts."""
     documents = train.documents
-    if not isinstance(documents, list) or config.tfidf.analyzer != "word":
+    if not isinstance(documents, list) or config.tfidf.analyzer not in ("auto", "word"):
+        return
+    if config.tfidf.analyzer == "auto" and lacks_spaces(documents):
         return
     sample = documents[:: max(1, len(documents) // SAMPLE)]
     median = statistics.median(len(text.split()) for text in sample)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from labelwise.data import Dataset
 from labelwise.engine.threads import available_cores
 from labelwise.errors import UsageError
+from labelwise.features.scripts import lacks_spaces
 
 SAMPLE_TEXTS = 2000
 CHARACTERS_PER_TOKEN, CHARACTERS_PER_WORD = 4.0, 6.0
@@ -31,11 +32,13 @@ class Sizes:
     """Estimated numbers of tokens of a sample of the texts."""
     n_values: float
     """Number of non-zero features of all documents, estimated if there are texts."""
+    spaced: bool = True
+    """Whether the texts have spaces between words."""
 
     @classmethod
     def of(cls, train: Dataset) -> Self:
         """The sizes of these documents, some of them estimated from a sample of the texts."""
-        counts = {"n_docs": len(train), "n_labels": train.n_labels, "n_pairs": int(train.Y.nnz)}
+        counts: dict[str, Any] = {"n_docs": len(train), "n_labels": train.n_labels, "n_pairs": int(train.Y.nnz)}
         if train.texts is None:
             values = float(train.features.nnz) if train.features is not None else 0.0
             return cls(**counts, characters=0.0, lengths=(), n_values=values)
@@ -48,6 +51,7 @@ class Sizes:
             characters=float(sizes.mean()) * len(train) if len(sizes) else 0.0,
             lengths=tuple((sizes / CHARACTERS_PER_TOKEN + 2).tolist()),
             n_values=values * len(train),
+            spaced=not lacks_spaces(train.texts),
         )
 
     @property

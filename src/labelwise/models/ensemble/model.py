@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,6 +16,7 @@ from labelwise.config import EnsembleConfig, HoldoutConfig, Rule, ScoreSpace
 from labelwise.config.settings import NonNegative
 from labelwise.data import Dataset
 from labelwise.errors import UsageError
+from labelwise.features.pretrained import check_named
 from labelwise.models.base import Model, check_fitted, load_model, saved_entries
 from labelwise.models.calibrator import CALIBRATED_ON
 from labelwise.models.card import render_card
@@ -23,6 +25,7 @@ from labelwise.models.ensemble.rules import Combination, combine, member_values
 from labelwise.models.ensemble.selection import HoldoutScorer, choose_rule, learn_weights, prune
 from labelwise.models.holdout import evaluate_scores
 from labelwise.models.prediction_cache import PredictionCache
+from labelwise.models.seen import SeenDocuments
 from labelwise.models.sharing import share_parts
 from labelwise.models.stages import StageCache
 from labelwise.models.training_data import DocumentSource, Holdout, TrainingData, check_texts
@@ -94,6 +97,8 @@ class Ensemble(Model):
         config = self.config.for_training()
         if not config.members:
             raise UsageError("an ensemble needs members to train; give configurations, or use Ensemble.of(models)")
+        for encoder in {one.name for member in config.members for one in member.encoders()}:
+            check_named(encoder)
         data = TrainingData.of(
             texts_or_X,
             labels_or_Y,
@@ -106,6 +111,7 @@ class Ensemble(Model):
         with open_run(run_dir, on_event) as run:
             cache = StageCache(data, run, on_event)
             cache.say(*data.remark(config.holdout))
+            cache.say(data.script_remark([member.tfidf for member in config.members]))
             members = fit_members(config, cache)
             if members is None:
                 self.role_ = "helper"
@@ -114,6 +120,7 @@ class Ensemble(Model):
             report = TrainingReport(documents=len(data.documents), pairs=int(data.Y.nnz))
             held_out = [member.held_out_scores_ for member in members]
             self._assemble(members, held_out, data, report, config.holdout)
+            self._take_data(data)
         return self
 
     @classmethod
@@ -150,6 +157,8 @@ class Ensemble(Model):
         nothing = Csr(np.zeros((0, len(labels)), np.float32))
         data = TrainingData(DocumentSource(), nothing, labels, labels, holdout)
         self._assemble(models, held_out, data, sizes, self.config.holdout)
+        seen = [model.seen_ for model in models if model.seen_ is not None]
+        self.seen_ = reduce(SeenDocuments.joined, seen) if seen else None
         return self
 
     def _assemble(
