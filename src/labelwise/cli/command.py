@@ -5,13 +5,19 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rich.console import Console
+from tyro.conf import arg
 
 from labelwise.cli.console import SafeConsole
 from labelwise.cli.settings import check_options
 from labelwise.cli.show import Show
+
+DeviceOption = Annotated[
+    str | None, arg(metavar="auto|cpu|cuda|cuda:N|mps", help_behavior_hint="(default: the GPU if any)")
+]
+"""The device of an encoder, as an option."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +45,14 @@ class Command(ABC):
     @abstractmethod
     def run(self, out: Console, show: Show) -> None:
         """Run the command. Results go to `out` (standard output), everything else to `show` (standard error)."""
+
+
+def prepare_kernels(show: Show) -> None:
+    """Compile what a model needs for its answers, by several processes, where that has not been done."""
+    from labelwise.kernels.preparing import Preparation
+
+    with Preparation(("serving",), on_event=show.on_event) as preparation:
+        preparation.wait()
 
 
 class _WarningHandler(logging.Handler):
