@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from labelwise.cli.command import Command
+from labelwise.cli.command import Command, DeviceOption, prepare_kernels
 from labelwise.cli.show import Show
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_splits
 from labelwise.errors import DataError, UsageError
@@ -51,6 +51,8 @@ class Evaluate(Command):
     """Print JSON instead of tables."""
     format: Format | None = None
     """Format of the data; detected if not given."""
+    device: DeviceOption = None
+    """Device of the encoder, if the model has one."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self, out: Console, show: Show) -> None:
@@ -104,7 +106,9 @@ class Evaluate(Command):
         self, path: Path, truth: Dataset, train: Dataset | None, show: Show
     ) -> tuple[Evaluation, float | None]:
         """The evaluation, and the calibration error of a calibrated model."""
-        model = load_model(path) if path.is_dir() else None
+        if path.is_dir():
+            prepare_kernels(show)
+        model = load_model(path, device=self.device) if path.is_dir() else None
         if model is None:
             predictions = read_predictions(path, truth.labels, truth.ids)
         else:

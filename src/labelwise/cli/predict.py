@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from labelwise.cli.command import Command
+from labelwise.cli.command import Command, DeviceOption, prepare_kernels
 from labelwise.cli.show import Show
 from labelwise.data import Format, ReadOptions, load_dataset
 from labelwise.data.detect import guess_format
@@ -59,6 +59,8 @@ class Predict(Command):
     """The split to predict, where TEXTS is a folder of splits."""
     format: Format | None = None
     """Format of the data; detected if not given."""
+    device: DeviceOption = None
+    """Device of the encoder, if the model has one."""
     threads: int | None = None
     """Number of threads; all cores if not given."""
     read: ReadOptions = field(default_factory=ReadOptions)
@@ -74,7 +76,8 @@ class Predict(Command):
             check_writable(self.output, is_file=True)
         if self.spreadsheet_safe and (self.output is None or kind != ".csv"):
             raise UsageError("--spreadsheet-safe is about .csv files; give --output FILE.csv")
-        model = load_model(self.model)
+        prepare_kernels(show)
+        model = load_model(self.model, device=self.device)
         if model.calibrator_ is None:
             if self.min_probability:
                 raise UsageError(
