@@ -15,6 +15,7 @@ FEW_LINES = 40
 OTHER_TESTS = {
     "test_contributing": "the recipes of CONTRIBUTING.md",
     "test_crash_tools": "the programs in tools/crash/",
+    "test_deployment": "the files in deploy/, and commands as a user without rights",
     "test_layers": "imports of all modules",
     "test_mirror": "names of all test files",
     "test_package": "the package as a whole: what an import costs, public names",
@@ -59,6 +60,7 @@ TESTED_BY = {
     "events": "cli/test_show",
     "cli/command": "cli/test_cli",
     "cli/import_pecos": "integrations/test_pecos",
+    "cli/installation": "cli/test_doctor",
     "cli/runs": "cli/test_demo",
     "cli/settings": "config/test_settings",
     "cli/train_members": "cli/test_ensemble",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from labelwise.incremental import remove_labels as remove_labels
     from labelwise.incremental import update as update
     from labelwise.integrations.hub import from_pretrained as from_pretrained
+    from labelwise.kernels.preparing import warm_up as warm_up
     from labelwise.metrics import compare as compare
     from labelwise.metrics import evaluate as evaluate
     from labelwise.metrics import precision_at_k as precision_at_k
@@ -85,6 +86,7 @@ _HOMES = {
     "show_progress": "labelwise.cli.progress",
     "train": "labelwise.tuning",
     "update": "labelwise.incremental",
+    "warm_up": "labelwise.kernels.preparing",
 }
 
 # Names whose module imports torch.

@@ -10,7 +10,7 @@ import pytest
 from labelwise import load_model
 from labelwise import tuning as auto
 from labelwise.cli import main
-from labelwise.errors import MissingExtraError
+from labelwise.errors import MissingExtraError, UsageError
 from labelwise.models.xtransformer import XTransformer
 from labelwise.tuning import Machine
 
@@ -234,3 +234,34 @@ def test_a_demo_without_an_encoder_shows_parabel_alone(labelwise, tmp_path, monk
     assert "no X-Transformer, Parabel alone: encoders need torch" in result.err
     assert "Parabel on the test products" in result.out
     assert result.out.count("suggested: ") == 3
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "explain", "update", "serve"])
+def test_every_command_with_an_encoder_takes_a_device(labelwise, neural_model, shop, tmp_path, monkeypatch, command):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("labelwise.serve.server.run", lambda *_, **options: None)
+    rest = {
+        "predict": (shop, "--json"),
+        "evaluate": (shop, "--bootstrap", 0),
+        "explain": ("a mirror", "--top-k", 1),
+        "update": (shop, "--output", tmp_path / "updated"),
+        "serve": ("--port", 0),
+    }[command]
+    assert labelwise(command, neural_model, *rest, "--device", "cpu").code == 0
+    result = labelwise(command, neural_model, *rest, "--device", "cuda:7", *(("--overwrite",) * (command == "update")))
+    assert result.code == 2
+    assert "the device is cuda:7, but torch finds no GPU here; leave the device out, or use cpu" in result.err
+    result = labelwise(command, neural_model, *rest, "--device", "gpu")
+    assert result.code == 2
+    assert "--device is 'gpu'; it must be auto, cpu, cuda, mps or a device like cuda:1" in result.err
+
+
+def test_a_model_is_loaded_to_a_device(neural_model, monkeypatch):
+    model = load_model(neural_model, device="cpu")
+    assert str(model.matcher_.device) == "cpu"
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert str(load_model(neural_model, device="auto").matcher_.device) == "cpu"
+    with pytest.raises(UsageError, match="finds no GPU here"):
+        load_model(neural_model, device="cuda")
+    with pytest.raises(UsageError, match="device is 'gpu'; it must be auto"):
+        load_model(neural_model, device="gpu")

@@ -205,7 +205,7 @@ def test_a_place_that_cannot_be_written_is_told_before_the_data_are_read(labelwi
     ("option", "value", "sentence"),
     [
         ("--threads", 0, "--threads is 0; it must be a whole number of at least 1"),
-        ("--device", "gpu", "--device is 'gpu'; it must be cpu, cuda or a device like cuda:1"),
+        ("--device", "gpu", "--device is 'gpu'; it must be auto, cpu, cuda, mps or a device like cuda:1"),
         ("--preset", "autoo", "there is no preset 'autoo'; did you mean 'auto'? there are: default"),
     ],
 )

@@ -34,6 +34,8 @@ COMMANDS = {
     "add-labels": ("labelwise.cli.labels:AddLabels", "Add new labels to a model, by examples or by their text."),
     "remove-labels": ("labelwise.cli.labels:RemoveLabels", "Remove labels from a model, or list those added."),
     "update": ("labelwise.cli.labels:Update", "Train a model on further documents, without starting from scratch."),
+    "warm-up": ("labelwise.cli.warm_up:WarmUp", "Compile all kernels now: in an image, or before the first training."),
+    "doctor": ("labelwise.cli.doctor:Doctor", "Say what is installed, what is missing, and what to do about it."),
     "export": ("labelwise.cli.export:Export", "Write a copy of a model that is smaller and faster on CPUs."),
     "runs": ("labelwise.cli.runs:Runs", "List a run directory's results with sizes and times, or prune it."),
     "clean": ("labelwise.cli.clean:Clean", "Remove temporary files that killed processes left in a folder."),

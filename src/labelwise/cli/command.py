@@ -6,14 +6,20 @@ import logging
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rich.console import Console
+from tyro.conf import arg
 
 from labelwise.cli.console import SafeConsole
 from labelwise.cli.settings import check_options
 from labelwise.cli.show import Show
 from labelwise.errors import UsageError
+
+DeviceOption = Annotated[
+    str | None, arg(metavar="auto|cpu|cuda|cuda:N|mps", help_behavior_hint="(default: the GPU if any)")
+]
+"""The device of an encoder, as an option."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +60,14 @@ def check_not_read(output: Path, *inputs: Path | None) -> None:
         is_split = plain_name(output).partition(".")[0] in {word for words in SPLIT_WORDS.values() for word in words}
         if output.samefile(one) or (is_split and output.parent.samefile(one)):
             raise UsageError(f"{output} is read by this command; choose another file to write")
+
+
+def prepare_kernels(show: Show) -> None:
+    """Compile what a model needs for its answers, by several processes, where that has not been done."""
+    from labelwise.kernels.preparing import Preparation
+
+    with Preparation(("serving",), on_event=show.on_event) as preparation:
+        preparation.wait()
 
 
 class _WarningHandler(logging.Handler):

@@ -12,7 +12,7 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from labelwise.cli.columns import as_trained
-from labelwise.cli.command import Command, check_not_read
+from labelwise.cli.command import Command, DeviceOption, check_not_read, prepare_kernels
 from labelwise.cli.show import Show
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_splits
 from labelwise.errors import DataError, UsageError
@@ -54,6 +54,8 @@ class Evaluate(Command):
     """Print JSON instead of tables."""
     format: Format | None = None
     """Format of the data; detected if not given."""
+    device: DeviceOption = None
+    """Device of the encoder, if the model has one."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self, out: Console, show: Show) -> None:
@@ -66,7 +68,10 @@ class Evaluate(Command):
         for path in filter(None, (self.predictions, self.against)):
             if not path.exists():
                 raise DataError("there is no such model or file of predictions; check the spelling", path=path)
-        models = {path: load_model(path) for path in (self.predictions, self.against) if path and path.is_dir()}
+        folders = [path for path in (self.predictions, self.against) if path is not None and path.is_dir()]
+        if folders:
+            prepare_kernels(show)
+        models = {path: load_model(path, device=self.device) for path in folders}
         truth, train = self._truth(next(iter(models.values()), None), show)
         first, error = self._evaluate(self.predictions, models, truth, train, show)
         results: dict[str, Any] = {"evaluation": first.to_dict(), **_calibration_entry(error)}

@@ -11,7 +11,7 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from labelwise.cli.columns import as_trained
-from labelwise.cli.command import Command
+from labelwise.cli.command import Command, DeviceOption, prepare_kernels
 from labelwise.cli.show import Show
 from labelwise.data import Format, ReadOptions, load_dataset
 from labelwise.errors import DataError, UsageError
@@ -45,6 +45,8 @@ class Explain(Command):
     """The split of --data, where it is a folder of splits."""
     format: Format | None = None
     """Format of --data; detected if not given."""
+    device: DeviceOption = None
+    """Device of the encoder, if the model has one."""
     threads: int | None = None
     """Number of threads; all cores if not given."""
     read: ReadOptions = field(default_factory=ReadOptions)
@@ -57,7 +59,8 @@ class Explain(Command):
         text = _standard_input() if self.text == "-" else self.text
         if any("\ud800" <= letter <= "\udfff" for letter in text):  # bytes that the terminal could not decode
             raise DataError("the text is not valid in the encoding of the terminal; convert it first")
-        model = load_model(self.model)
+        prepare_kernels(show)
+        model = load_model(self.model, device=self.device)
         if model.calibrator_ is None:
             show.remark("the model is not calibrated: its scores are not probabilities")
         documents = None

@@ -12,7 +12,7 @@ from rich.text import Text
 from tyro.conf import Positional, arg
 
 from labelwise.cli.columns import as_trained
-from labelwise.cli.command import Command
+from labelwise.cli.command import Command, DeviceOption
 from labelwise.cli.show import Show, counted
 from labelwise.config import IncrementalConfig
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset
@@ -41,14 +41,14 @@ class IncrementalCommand(Command):
     overwrite: bool = False
     """Replace a model at --output."""
 
-    def _load(self, *, to_change: bool = True) -> Model:
+    def _load(self, *, to_change: bool = True, device: str | None = None) -> Model:
         """The model; an error before it is loaded if the changed one could not be saved."""
         if self.output is not None and self.output.exists() and not self.overwrite:
             raise UsageError(f"{self.output} exists already; choose another place, or pass --overwrite")
         if to_change:
             check_writable(self.output or self.model)
             clean_beside(self.output or self.model)
-        return load_model(self.model)
+        return load_model(self.model, device=device)
 
     @property
     def _in_place(self) -> bool:
@@ -86,12 +86,14 @@ class AddLabels(IncrementalCommand):
     """The split of --data, where it is a folder of splits."""
     format: Format | None = None
     """Format of --data; detected if not given."""
+    device: DeviceOption = None
+    """Device of the encoder, if the model has one."""
     growing: IncrementalConfig = field(default_factory=IncrementalConfig)
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self, out: Console, show: Show) -> None:
         """Read the labels, add them, save the model, print what was added."""
-        model, new = self._load(), read_new_labels(self.labels)
+        model, new = self._load(device=self.device), read_new_labels(self.labels)
         data = None
         if self.data is not None:
             read = as_trained(self.read, model, self.data, show, split=self.split, format=self.format)
@@ -157,6 +159,8 @@ class Update(IncrementalCommand):
     """The split of DATA, where it is a folder of splits."""
     format: Format | None = None
     """Format of DATA; detected if not given."""
+    device: DeviceOption = None
+    """Device of the encoder, if the model has one."""
     again: bool = False
     """Learn from the documents once more, if the model in this folder was updated with them already."""
     read: ReadOptions = field(default_factory=ReadOptions)
@@ -164,7 +168,7 @@ class Update(IncrementalCommand):
     def run(self, out: Console, show: Show) -> None:
         """Read the documents, update the model, save it, print what it was trained on."""
         limit_heap_growth()
-        model = self._load()
+        model = self._load(device=self.device)
         read = as_trained(self.read, model, self.data, show, split=self.split, format=self.format)
         options = asdict(read)
         data = load_dataset(self.data, self.split, format=self.format, on_event=show.on_event, **options)

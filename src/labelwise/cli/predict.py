@@ -12,7 +12,7 @@ from rich.console import Console
 from tyro.conf import Positional, UseAppendAction, arg
 
 from labelwise.cli.columns import as_trained
-from labelwise.cli.command import Command, check_not_read
+from labelwise.cli.command import Command, DeviceOption, check_not_read, prepare_kernels
 from labelwise.cli.show import Show
 from labelwise.data import BadRows, Format, ReadOptions
 from labelwise.data.detect import guess_format
@@ -62,6 +62,8 @@ class Predict(Command):
     """The split to predict, where TEXTS is a folder of splits."""
     format: Format | None = None
     """Format of the data; detected if not given."""
+    device: DeviceOption = None
+    """Device of the encoder, if the model has one."""
     threads: int | None = None
     """Number of threads; all cores if not given."""
     read: ReadOptions = field(default_factory=ReadOptions)
@@ -80,7 +82,8 @@ class Predict(Command):
             check_not_read(self.output, self.texts)
         if self.spreadsheet_safe and (self.output is None or kind != ".csv"):
             raise UsageError("--spreadsheet-safe is about .csv files; give --output FILE.csv")
-        model = load_model(self.model)
+        prepare_kernels(show)
+        model = load_model(self.model, device=self.device)
         if model.calibrator_ is None:
             if self.min_probability:
                 raise UsageError(

@@ -11,9 +11,10 @@ from typing import Annotated
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from labelwise.cli.command import Command
+from labelwise.cli.command import Command, DeviceOption
 from labelwise.cli.show import Show
 from labelwise.errors import UsageError, need
+from labelwise.kernels.preparing import Preparation
 from labelwise.serve.hosts import AllowedHosts
 from labelwise.serve.keys import make_key
 from labelwise.serve.limits import Limits
@@ -54,6 +55,8 @@ class Serve(Command):
     """Seconds to finish requests after SIGTERM or Ctrl-C."""
     threads: int = 1
     """Threads for one batch; 1 suits short texts."""
+    device: DeviceOption = None
+    """Device of the encoder, if the model has one."""
     limits: Limits = field(default_factory=Limits)
 
     def run(self, out: Console, show: Show) -> None:
@@ -72,10 +75,16 @@ class Serve(Command):
         hosts = AllowedHosts.of(address, self.allowed_hosts, name=self.host, keys=self.keys is not None)
         for module in ("uvicorn", "fastapi"):
             need(module, extra="serve", purpose="servers")
-        from labelwise.serve.app import Application, ServerConfig
-        from labelwise.serve.logs import JsonLog
-        from labelwise.serve.server import run
+        bars = show.on_event if show.console.is_terminal else None  # a log has JSON lines only
+        with Preparation(("serving",), on_event=bars) as preparation:  # other processes compile meanwhile
+            from labelwise.serve.app import Application, ServerConfig
+            from labelwise.serve.logs import JsonLog
+            from labelwise.serve.server import run
 
+            log = JsonLog(requests=not self.quiet)
+            if preparation.kernels:
+                log.event("preparing_kernels", kernels=len(preparation.kernels))
+            preparation.wait()
         application = Application(
             ServerConfig(
                 folders=folders,
@@ -85,7 +94,8 @@ class Serve(Command):
                 cors=self.cors,
                 watch=self.watch,
                 threads=self.threads,
-                log=JsonLog(requests=not self.quiet),
+                device=self.device,
+                log=log,
             )
         )
         run(application, host=self.host, port=self.port, drain=self.drain)

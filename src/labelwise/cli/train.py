@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args
 from rich.console import Console
 from tyro.conf import Positional, Suppress, arg
 
-from labelwise.cli.command import Command
+from labelwise.cli.command import Command, DeviceOption
 from labelwise.cli.console import SafeConsole
 from labelwise.cli.settings import check_options, option
 from labelwise.cli.show import Show
@@ -24,6 +24,7 @@ from labelwise.data import BadRows, Dataset, Format, ReadOptions
 from labelwise.data.load import load_training_splits
 from labelwise.engine.allocator import limit_heap_growth
 from labelwise.errors import DataError, LabelwiseError, UsageError
+from labelwise.kernels.preparing import Preparation
 from labelwise.models.registry import check_destination
 from labelwise.storage import check_writable
 
@@ -76,7 +77,7 @@ class Train(Command):
     learn_validation: bool = False
     """Train the linear models on the validation split too, after it has chosen the settings and calibrated; encoders
     are not trained on it."""
-    device: Annotated[str | None, arg(metavar="cpu|cuda|cuda:N", help_behavior_hint="(default: the GPU if any)")] = None
+    device: DeviceOption = None
     """Device of the encoder."""
     analyzer: Annotated[Analyzer | None, arg(help_behavior_hint=AS_PRESET)] = None
     """What tf-idf counts: words, characters (char), or characters inside word boundaries (char_wb); auto: words, and
@@ -132,7 +133,12 @@ class Train(Command):
         self._check_destination()
         for name in {encoder.name for _, config in members for encoder in config.encoders()}:
             self._check_encoder(name)
-        train, validation = self._read(show)
+        if self.dry_run or not first_process():
+            train, validation = self._read(show)
+        else:
+            with Preparation(("linear",), on_event=show.on_event) as preparation:  # other processes compile meanwhile
+                train, validation = self._read(show)
+                preparation.wait()
         if not members:
             members = [self._choose(train, show)]
         elif self.dry_run:

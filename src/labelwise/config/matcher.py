@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from labelwise.config.settings import Count, Form, NonNegative, Positive, Range, Settings, Share
+from labelwise.config.settings import Count, Device, NonNegative, Positive, Range, Settings, Share
 
 MatcherLoss: TypeAlias = Literal["squared-hinge", "hinge", "bce"]
 """Losses of the matcher; `labelwise.match.losses` has their formulas."""
@@ -83,7 +83,5 @@ class MatcherConfig(Settings):
     compile: bool | None = field(default=None, compare=False)
     """On a GPU, let torch.compile fuse the encoder's operations, which takes a minute; if not given, where it saves
     time."""
-    device: (
-        Annotated[str, Form(pattern=r"(cpu|cuda|mps|xpu)(:\d+)?", words="cpu, cuda or a device like cuda:1")] | None
-    ) = field(default=None, compare=False)
-    """Device: cpu, cuda, cuda:1 …; the GPU if there is one."""
+    device: Device | None = field(default=None, compare=False)
+    """Device: cpu, cuda, cuda:1, mps …; auto, as if not given: the GPU if there is one."""

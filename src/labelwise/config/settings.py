@@ -85,6 +85,10 @@ class Form:
 
 Count = Annotated[int, Range(at_least=1)]
 """A number of things of which there is at least one."""
+Device = Annotated[
+    str, Form(pattern=r"auto|(cpu|cuda|mps|xpu)(:\d+)?", words="auto, cpu, cuda, mps or a device like cuda:1")
+]
+"""Where an encoder computes."""
 Positive = Annotated[float, Range(above=0)]
 NonNegative = Annotated[float, Range(at_least=0)]
 Share = Annotated[float, Range(at_least=0, at_most=1)]

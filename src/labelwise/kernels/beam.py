@@ -7,11 +7,12 @@ one document, is worked on document by document: each of its features is looked 
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from labelwise.config.score_transform import HINGE, SIGMOID
+from labelwise.engine.kernel_cache import njit
 
 _FAST = {"contract", "nsz", "arcp"}
 # A sum may be taken in any order, which is what vector instructions need; it is the same one in every batch.

@@ -1,7 +1,8 @@
 """Spherical k-means: scores of labels against centres, sums of labels, and the rows of a node in compact form."""
 
 import numpy as np
-from numba import njit
+
+from labelwise.engine.kernel_cache import njit
 
 
 @njit(cache=True, nogil=True)

@@ -3,7 +3,8 @@ sorted columns, `weigh` makes tf-idf values of them.
 """
 
 import numpy as np
-from numba import njit
+
+from labelwise.engine.kernel_cache import njit
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)

@@ -1,7 +1,8 @@
 """Labels as sums of the features of their documents."""
 
 import numpy as np
-from numba import njit
+
+from labelwise.engine.kernel_cache import njit
 
 _WORD = np.uint32(6)
 _BIT = np.uint64(63)

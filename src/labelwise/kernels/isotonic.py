@@ -1,8 +1,8 @@
 """Isotonic regression by pooling adjacent violators, and rankings that survive rounding."""
 
 import numpy as np
-from numba import njit
 
+from labelwise.engine.kernel_cache import njit
 from labelwise.types import Floats, Ints
 
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from labelwise.engine.kernel_cache import njit
 from labelwise.types import Ints
 
 OK = 0

@@ -1,7 +1,8 @@
 """A table of terms: an open-addressing map from 64-bit hashes to term numbers, and work on the terms' bytes."""
 
 import numpy as np
-from numba import njit
+
+from labelwise.engine.kernel_cache import njit
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)

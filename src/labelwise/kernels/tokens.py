@@ -10,7 +10,8 @@ lower-cased code point, the two high bits say whether it is part of a word and w
 """
 
 import numpy as np
-from numba import njit
+
+from labelwise.engine.kernel_cache import njit
 
 CODE = np.uint32(0x1FFFFF)
 WORD = np.uint32(1 << 31)

@@ -1,7 +1,8 @@
 """Trained weights to their sparse form."""
 
 import numpy as np
-from numba import njit
+
+from labelwise.engine.kernel_cache import njit
 
 
 @njit(cache=True, nogil=True)

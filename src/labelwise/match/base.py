@@ -94,9 +94,9 @@ def load_matcher(
 
         encoder = parts.load(folder / "encoder", load_encoder)
         return FrozenMatcher.load(
-            folder, encoder=encoder, device=_device() if encoder.trainable else None, verify=verify
+            folder, encoder=encoder, device=_device(parts.device) if encoder.trainable else None, verify=verify
         )
-    matcher = parts.load(folder, partial(_load_fine_tuned, verify=verify))
+    matcher = parts.load(folder, partial(_load_fine_tuned, verify=verify, device=parts.device))
     if "group" not in about:
         own: Matcher = matcher
         return own
@@ -108,17 +108,17 @@ def load_matcher(
     return SharedMatcherView(matcher, group)
 
 
-def _load_fine_tuned(folder: Path, *, verify: bool) -> Any:
+def _load_fine_tuned(folder: Path, *, verify: bool, device: str | None) -> Any:
     if is_exported(folder / "encoder"):
         from labelwise.match.exported import ExportedMatcher
 
         return ExportedMatcher.load(folder, verify=verify)
     from labelwise.match.finetuned import FineTunedMatcher
 
-    return FineTunedMatcher.load(folder, device=_device(), verify=verify)
+    return FineTunedMatcher.load(folder, device=_device(device), verify=verify)
 
 
-def _device() -> str | None:
+def _device(wanted: str | None) -> str | None:
     from labelwise.match.training.distributed import choose_device
 
-    return choose_device(None)
+    return choose_device(wanted)

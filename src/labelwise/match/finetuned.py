@@ -71,7 +71,8 @@ class FineTunedMatcher:
     @property
     def device(self) -> torch.device:
         """The device of the encoder."""
-        return local_device() or torch.device(self.config.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        wanted = None if self.config.device == "auto" else self.config.device
+        return local_device() or torch.device(wanted or ("cuda" if torch.cuda.is_available() else "cpu"))
 
     # ------------------------------------------------------------------ fitting
 

@@ -12,7 +12,7 @@ from labelwise import storage
 from labelwise.config import HoldoutConfig
 from labelwise.config.flat import signature
 from labelwise.config.presets import model_config
-from labelwise.config.settings import Count, Range, Share, checked_value
+from labelwise.config.settings import Count, Device, Range, Share, checked_value
 from labelwise.data import Dataset
 from labelwise.data.frames import pandas_index
 from labelwise.errors import DataError, StorageError, UsageError
@@ -418,8 +418,19 @@ def saved_entries(path: Path, kind: str) -> Entries:
     return Entries(storage.read_description(path, kind=kind), path / storage.CONFIG).table("config")
 
 
-def load_model(path: Path | str, *, verify: bool = True, shelf: SharedParts | None = None) -> Model:
+def load_model(
+    path: Path | str, *, verify: bool = True, device: str | None = None, shelf: SharedParts | None = None
+) -> Model:
     """A saved model, whatever its kind.
+
+    Parameters
+    ----------
+    path
+        The folder of the model.
+    verify
+        Whether the checksums of the weights are compared.
+    device
+        Where an encoder computes: cpu, cuda, cuda:1, mps …; auto, as if not given, is the GPU if there is one.
 
     Examples
     --------
@@ -430,8 +441,10 @@ def load_model(path: Path | str, *, verify: bool = True, shelf: SharedParts | No
     [('shoe', 0.8...)]
     """
     if shelf is None:
+        if device is not None:
+            checked_value(Device, device, "device")
         return storage.read_whole(
-            path, lambda place: load_model(place, verify=verify, shelf=SharedParts.of_folder(place))
+            path, lambda place: load_model(place, verify=verify, shelf=SharedParts.of_folder(place, device=device))
         )
     path = Path(path)
     kind = known_kind(storage.read_description(path).get("kind"), path)

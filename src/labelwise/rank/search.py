@@ -76,16 +76,11 @@ class BeamSearch:
         self._n_looked_up = n_features
         if self._used is not None:
             searched, self._n_looked_up = [_renumbered(level, self._used) for level in searched], len(self._used)
-        self._arrays = [
-            tuple(
-                array.view(np.uint16) if array.dtype == np.float16 else array for array in level.to_arrays("").values()
-            )
-            for level in searched
-        ]
+        self._arrays = [tuple(_as_mapped(array) for array in level.to_arrays("").values()) for level in searched]
         self._largest = [int(np.diff(level.child_indptr).max(initial=1)) for level in self.levels]
         self._lookups = [
             (
-                *index_features(level.row_indptr, level.row_feature, self._n_looked_up),
+                *index_features(arrays[2], arrays[3], self._n_looked_up),
                 *spread_rows(arrays, np.float32(_full_share(level, largest))),
             )
             for level, arrays, largest in zip(searched, self._arrays, self._largest, strict=True)
@@ -177,6 +172,16 @@ class BeamSearch:
             descend(arrays, rows, best, scores, transform, lookup, next_best, next_scores)
             best, scores = next_best, next_scores
         return best, np.exp(scores) if bounded else scores
+
+
+def _as_mapped(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array as kernels take it: 16-bit floats as whole numbers, and read-only, as arrays of mapped files are.
+
+    A kernel is compiled for read-only arrays and again for others; the search needs it once.
+    """
+    array = array.view(np.uint16 if array.dtype == np.float16 else array.dtype)
+    array.flags.writeable = False
+    return array
 
 
 def _logarithms(scores: npt.NDArray[np.float32], score_transform: ScoreTransform) -> npt.NDArray[np.float32]:

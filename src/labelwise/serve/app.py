@@ -74,6 +74,8 @@ class ServerConfig:
     """Seconds between two looks for new versions in the folders; 0 means never."""
     threads: int = 1
     """Threads of each model."""
+    device: str | None = None
+    """Where encoders compute; the GPU if there is one."""
     log: JsonLog = field(default_factory=JsonLog)
 
 
@@ -88,7 +90,8 @@ class Application:
         self.draining = False
         limits = config.limits.checked()
         self.keys = KeyFile(config.keys, config.log) if config.keys else None
-        self.models = ModelPool(config.folders, limits, self.metrics, self.log, threads=config.threads)
+        how: dict[str, Any] = {"threads": config.threads, "device": config.device}
+        self.models = ModelPool(config.folders, limits, self.metrics, self.log, **how)
         self.suggest_handler = SuggestHandler(self.models, limits)
         self.api = self._make_api()
         self.middleware = AuthMiddleware(

@@ -45,10 +45,10 @@ class ModelVersion:
         return self.signature[:12]
 
 
-def load_version(folder: Path, *, threads: int = 1) -> ModelVersion:
+def load_version(folder: Path, *, threads: int = 1, device: str | None = None) -> ModelVersion:
     """Load a model folder and predict once, so that nothing is compiled when the first request comes."""
     signature = _signature(folder)
-    model = load_model(folder)
+    model = load_model(folder, device=device)
     if not model.reads_texts:
         raise UsageError(
             f"{folder} was trained on features and cannot read texts; give a model that was trained on texts"
@@ -81,9 +81,18 @@ def _signature(folder: Path) -> str:
 class ServedModel:
     """A model under its name: the newest version, and its queues."""
 
-    def __init__(self, name: str, folder: Path, limits: Limits, metrics: ServerMetrics, *, threads: int = 1) -> None:
-        self.name, self.folder, self.threads = name, folder, threads
-        self.current = load_version(folder, threads=threads)
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        limits: Limits,
+        metrics: ServerMetrics,
+        *,
+        threads: int = 1,
+        device: str | None = None,
+    ) -> None:
+        self.name, self.folder, self.threads, self.device = name, folder, threads, device
+        self.current = load_version(folder, threads=threads, device=device)
         self.batcher = Batcher(name, self._predict, limits, metrics)
         # Explanations take hundreds of times longer than suggestions, so they have a queue of their own.
         self._explaining = Batcher(name, self._predict, replace(limits, wait_ms=0.0), metrics)
@@ -118,7 +127,7 @@ class ServedModel:
             if _signature(self.folder) == self.current.signature:
                 self._seen = stamp
                 return False
-            self.current = load_version(self.folder, threads=self.threads)
+            self.current = load_version(self.folder, threads=self.threads, device=self.device)
             self._seen = stamp
             return True
 
@@ -140,11 +149,17 @@ class ModelPool(Mapping[str, ServedModel]):
     """All models of a server, the default first."""
 
     def __init__(
-        self, folders: Mapping[str, Path], limits: Limits, metrics: ServerMetrics, log: JsonLog, *, threads: int = 1
+        self,
+        folders: Mapping[str, Path],
+        limits: Limits,
+        metrics: ServerMetrics,
+        log: JsonLog,
+        *,
+        threads: int = 1,
+        device: str | None = None,
     ) -> None:
-        self._served = {
-            name: ServedModel(name, folder, limits, metrics, threads=threads) for name, folder in folders.items()
-        }
+        how: dict[str, Any] = {"threads": threads, "device": device}
+        self._served = {name: ServedModel(name, folder, limits, metrics, **how) for name, folder in folders.items()}
         self._metrics, self._log = metrics, log
         self._failed: dict[str, Any] = {}
 

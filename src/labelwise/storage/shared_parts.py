@@ -30,18 +30,21 @@ class Savable(Protocol):
 
 
 class SharedParts:
-    """Saves and loads parts; with a root, those of several models, each part once."""
+    """Saves and loads parts; with a root, those of several models, each part once.
 
-    def __init__(self, root: Path | None = None) -> None:
-        self.root = root
+    Encoders that are loaded compute on `device`, or on the GPU if there is one.
+    """
+
+    def __init__(self, root: Path | None = None, *, device: str | None = None) -> None:
+        self.root, self.device = root, device
         self._saved: dict[int, tuple[Savable, Path]] = {}
         self._loaded: dict[Path, Any] = {}
 
     @classmethod
-    def of_folder(cls, path: Path) -> Self:
+    def of_folder(cls, path: Path, *, device: str | None = None) -> Self:
         """The parts of a saved model, whose folder is checked before any file in it is opened."""
         check_folder(path)
-        return cls()
+        return cls(device=device)
 
     def save(self, part: Savable, folder: Path) -> None:
         """Write a part to its folder, or among the shared ones with a link where its folder would be."""

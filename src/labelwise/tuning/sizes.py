@@ -94,7 +94,7 @@ class Machine:
 
             if torch.cuda.is_available():
                 gpu, gpu_memory = torch.cuda.get_device_name(), torch.cuda.mem_get_info()[0]
-            elif device is not None:
+            elif device is not None and device.startswith("cuda"):
                 raise UsageError(f"the device is {device}, but torch finds no GPU here; leave it out, or use cpu")
         cores = min(threads or available_cores(), available_cores())
         return cls(cores=cores, memory=free_memory(), gpu=gpu, gpu_memory=gpu_memory, neural=neural)

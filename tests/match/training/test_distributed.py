@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from labelwise.match.training.distributed import Processes, launched_processes, local_device
+from labelwise.errors import UsageError
+from labelwise.match.training.distributed import Processes, choose_device, launched_processes, local_device
 from tests.match.planted import weights_of
 from tests.match.training.together import fit
 
@@ -61,3 +62,18 @@ def test_two_processes_train_what_one_does_and_only_the_first_speaks(bert, tmp_p
     np.testing.assert_allclose(found[0], weights_of(alone.network_).numpy(), atol=1e-5)
     losses = [list(point.values()) for point in alone.history_.curve]
     np.testing.assert_allclose(np.load(tmp_path / "curve-0.npy"), np.concatenate(losses), rtol=1e-3)
+
+
+def test_a_device_that_is_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
+    assert [choose_device(name) for name in ("cuda:1", "auto", None, "cpu")] == ["cuda:1", "cuda", "cuda", "cpu"]
+    with pytest.raises(UsageError, match="the device is cuda:2, but the last one that torch finds here is cuda:1; use"):
+        choose_device("cuda:2")
+    with pytest.raises(UsageError, match="the device is mps, but torch finds no device mps here; leave the device out"):
+        choose_device("mps")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert choose_device("auto") is None
+    with pytest.raises(UsageError, match="the device is cuda:2, but torch finds no GPU here; leave the device out"):
+        choose_device("cuda:2")

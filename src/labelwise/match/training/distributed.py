@@ -72,12 +72,33 @@ def role() -> Role:
 
 def choose_device(wanted: str | None) -> str | None:
     """Where neural parts compute: as the launcher or the configuration says, or the GPU if there is one."""
-    if wanted is not None and wanted.startswith("cuda") and not torch.cuda.is_available():
-        raise UsageError(f"the device is {wanted}, but torch finds no GPU here; leave the device out, or use cpu")
+    if wanted == "auto":
+        wanted = None
+    if wanted is not None:
+        _check_device(wanted)
     launched = local_device()
     if launched is not None:
         return str(launched)
     return wanted or ("cuda" if torch.cuda.is_available() else None)
+
+
+def _check_device(wanted: str) -> None:
+    """Refuse a device that torch does not find here."""
+    kind, _, number = wanted.partition(":")
+    if kind == "cpu":
+        return
+    # mps has no function that counts its devices: there is one
+    counts: dict[str, Any] = {"cuda": torch.cuda.device_count, "xpu": torch.xpu.device_count, "mps": lambda: 1}
+    kinds: dict[str, Any] = {"cuda": torch.cuda, "xpu": torch.xpu, "mps": torch.backends.mps}
+    found = counts[kind]() if kinds[kind].is_available() else 0
+    if not found:
+        what = "GPU" if kind == "cuda" else f"device {kind}"
+        raise UsageError(f"the device is {wanted}, but torch finds no {what} here; leave the device out, or use cpu")
+    if int(number or 0) >= found:
+        last = f"{kind}:{found - 1}"
+        raise UsageError(
+            f"the device is {wanted}, but the last one that torch finds here is {last}; use {last}, or cpu"
+        )
 
 
 def lead(find: Callable[[Callable[[], T]], T], compute: Callable[[], T]) -> T:
