@@ -35,7 +35,7 @@ def test_leftovers_are_listed_and_removed(labelwise, tmp_path):
         assert not any(path.exists() for path in left)
         assert busy.exists()
         assert other.exists()
-        assert "1 leftovers" in labelwise("clean", tmp_path, "--min-age", "0").out
+        assert "1 leftover, " in labelwise("clean", tmp_path, "--min-age", "0").out
         assert busy.exists()
         assert not other.exists()
         assert mine.exists()

@@ -35,6 +35,8 @@ def test_files_that_are_not_key_files(tmp_path):
     file = tmp_path / "keys.txt"
     with pytest.raises(DataError, match="no such file"):
         Keyring.read(file)
+    with pytest.raises(DataError, match="it is no regular file"):
+        make_key(tmp_path, name="a")
     file.write_text("# nothing\n")
     with pytest.raises(DataError, match="the file has no key"):
         Keyring.read(file)

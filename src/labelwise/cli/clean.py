@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 
 from labelwise.cli.command import Command
 from labelwise.cli.runs import megabytes
-from labelwise.cli.show import Show
+from labelwise.cli.show import Show, counted
 from labelwise.errors import UsageError
 from labelwise.storage.leftovers import MIN_AGE_HOURS
 from labelwise.storage.replacing import clean
@@ -54,4 +54,4 @@ class Clean(Command):
         for path, n_bytes in found:
             out.print(f"{'would remove' if self.dry_run else 'removed'} {path} ({megabytes(n_bytes)})", markup=False)
         total = megabytes(sum(n_bytes for _, n_bytes in found))
-        out.print(f"{len(found)} leftovers, {total} {'would be freed' if self.dry_run else 'freed'}")
+        out.print(f"{counted(len(found), 'leftover')}, {total} {'would be freed' if self.dry_run else 'freed'}")

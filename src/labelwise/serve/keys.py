@@ -163,6 +163,8 @@ def _complete_lines(file: Path) -> str:
 
 
 def _content(file: Path) -> str:
+    if file.exists() and not file.is_file():
+        raise DataError("it is no regular file; keep the keys in a file of their own", path=file)
     if not file.is_file():
         raise DataError("there is no such file; make a key with --make-key FILE", path=file)
     return file.read_text(encoding="utf-8", errors="replace")

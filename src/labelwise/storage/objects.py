@@ -264,7 +264,7 @@ def _restored(cls: type[T], values: Mapping[str, Any], path: Path | str) -> T:
     if unknown:
         raise StorageError(
             f"{path} has settings that labelwise {__version__} does not know ({shown(', '.join(unknown))[1:-1]}); "
-            "it was written by a newer version: run pip install --upgrade labelwise"
+            "a newer version wrote it (run pip install --upgrade labelwise), or it was changed: copy or make it again"
         )
     ready: dict[str, Any] = {}
     for name, value in values.items():
