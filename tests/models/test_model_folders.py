@@ -315,3 +315,19 @@ def test_nothing_outside_of_the_folder_is_opened_and_nothing_started(folders, ki
     ] == []
     read = [path for path in found.opened if path.is_relative_to((folders / kind).resolve()) and path.is_file()]
     assert {path.suffix for path in read} <= {".json", ".safetensors", ".txt"}
+
+
+def test_trees_that_the_settings_do_not_name_are_refused(folders, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(folders["two"], folder)
+    about = json.loads((folder / "config.json").read_text())
+    about["config"]["n_trees"] = 1
+    (folder / "config.json").write_text(json.dumps(about))
+    with pytest.raises(StorageError, match="it has more trees than the 1 of its config.json"):
+        load_model(folder)
+
+
+def test_a_file_is_no_model(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StorageError, match="file is a file; give a folder that labelwise saved"):
+        load_model(tmp_path / "file")

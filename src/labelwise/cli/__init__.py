@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import signal
 import sys
@@ -82,8 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.stderr.close()
         code = 141
     except OSError as error:  # no space, no permission, no such file: the system's own message
-        where = f"{error.filename}: " if error.filename else ""
-        _print_error(f"{where}{error.strerror or error}")
+        # What goes wrong with files that labelwise writes has a sentence with their name.
+        where = error.filename or ("standard output" if error.errno == errno.ENOSPC else None)
+        _print_error(f"{where}: {error.strerror}" if where else error.strerror or str(error))
         code = 1
     sys.exit(code)
 

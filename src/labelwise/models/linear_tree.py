@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -216,6 +217,8 @@ class LinearTree(Model):
             raise damaged(path, f"its tf-idf has {self.tfidf_.n_features} features, its weights {n_features}")
         if self.config.ranker.bias > LARGEST_FACTOR:
             raise damaged(path, f"the bias is above {LARGEST_FACTOR:g}")
+        if os.path.lexists(path / f"tree-{self.config.n_trees}"):
+            raise damaged(path, f"it has more trees than the {self.config.n_trees} of its config.json")
         places = (path / f"tree-{number}" for number in range(self.config.n_trees))
         self.trees_ = tuple(TrainedTree.load(place, n_features=n_features, verify=verify) for place in places)
         if any(tree.n_labels != len(self.labels_) for tree in self.trees):

@@ -306,6 +306,8 @@ def read_whole(path: Path | str, read: Callable[[Path], T]) -> T:
     used for another one.
     """
     path = checked_path(path)
+    if path.is_file():
+        raise StorageError(f"{path} is a file; give a folder that labelwise saved")
     begin = time.monotonic()
     while True:
         place = present_place(path)
