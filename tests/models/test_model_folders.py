@@ -319,7 +319,7 @@ def test_nothing_outside_of_the_folder_is_opened_and_nothing_started(folders, ki
 
 def test_trees_that_the_settings_do_not_name_are_refused(folders, tmp_path):
     folder = tmp_path / "model"
-    shutil.copytree(folders["two"], folder)
+    shutil.copytree(folders / "two", folder)
     about = json.loads((folder / "config.json").read_text())
     about["config"]["n_trees"] = 1
     (folder / "config.json").write_text(json.dumps(about))
