@@ -56,7 +56,10 @@ PARTS = {
     "storage": Part(("storage/*.py",), ("tests/storage", "tests/models/test_base.py")),
     "validation": Part(
         ("storage/checks.py", "rank/level_checks.py"),
-        ("tests/storage", "tests/rank", "tests/models/test_model_folders.py", "tests/models/test_saved_labels.py"),
+        (
+            *("tests/storage/test_check_limits.py", "tests/storage/test_checks.py", "tests/rank/test_level_checks.py"),
+            *("tests/storage", "tests/rank", "tests/models/test_model_folders.py", "tests/models/test_saved_labels.py"),
+        ),
     ),
     "metrics": Part(("metrics/*.py",), ("tests/metrics",)),
     "metrics-kernels": Part(("kernels/metrics.py",), ("tests/kernels/test_metrics.py", "tests/metrics"), plain=True),
@@ -170,7 +173,7 @@ def changes(node: ast.AST) -> Iterator[ast.AST | None]:
             yield node.operand
         case ast.Constant(value=bool()):
             yield ast.Constant(not node.value)
-        case ast.Constant(value=int() | float()):
+        case ast.Constant(value=int() | float()) if node.value + 1 != node.value:
             yield ast.Constant(node.value + 1)
         case ast.If() | ast.While():
             yield type(node)(ast.UnaryOp(ast.Not(), node.test), node.body, node.orelse)
@@ -182,7 +185,7 @@ def changes(node: ast.AST) -> Iterator[ast.AST | None]:
             yield ast.Continue()
         case ast.Continue():
             yield ast.Break()
-        case ast.Return(value=ast.expr()):
+        case ast.Return(value=ast.expr()) if not (isinstance(node.value, ast.Constant) and node.value.value is None):
             yield ast.Return(ast.Constant(None))
         case ast.Raise() | ast.Expr(value=ast.Call()):
             yield None

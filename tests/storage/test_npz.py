@@ -304,6 +304,7 @@ def test_types_of_values(tmp_path):
         (np.float16, np.float32),
         (np.int8, np.float32),
         (np.int64, np.int64),
+        (np.int32, np.int32),
     ):
         write(path, data=np.array([1, 1, 0, 1], dtype))
         assert load_npz(path, None).dtype == wanted

@@ -127,7 +127,8 @@ def test_events_are_logged_and_passed_on(tmp_path):
         stage(run, Counter(), n=1)
         stage(run, Counter(), n=1)
         run.on_event("progress", {"done": 1, "finished": False})
-        run.on_event("progress", {"done": 2, "finished": True})
+        run.on_event("progress", {"done": 2, "finished": True, "label": "é"})
+    assert "é" in (tmp_path / "events.jsonl").read_text(encoding="utf-8")  # for people who read it
     lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert heard == ["stage", "stage", "progress", "progress"]
     assert [(line["event"], line.get("found"), line.get("done")) for line in lines] == [
