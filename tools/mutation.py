@@ -57,11 +57,14 @@ PARTS = {
     "validation": Part(
         ("storage/checks.py", "rank/level_checks.py"),
         (
-            *("tests/storage/test_check_limits.py", "tests/storage/test_checks.py", "tests/rank/test_level_checks.py"),
-            *("tests/storage", "tests/rank", "tests/models/test_model_folders.py", "tests/models/test_saved_labels.py"),
+            *("tests/storage/test_check_limits.py", "tests/storage/test_checks.py", "tests/storage/test_objects.py"),
+            *("tests/rank/test_level_checks.py", "tests/models/test_saved_labels.py"),
+            "tests/models/test_model_folders.py",
         ),
     ),
-    "metrics": Part(("metrics/*.py",), ("tests/metrics",)),
+    "metrics": Part(
+        ("metrics/*.py",), ("tests/metrics/test_options.py", "tests/metrics/test_table.py", "tests/metrics")
+    ),
     "metrics-kernels": Part(("kernels/metrics.py",), ("tests/kernels/test_metrics.py", "tests/metrics"), plain=True),
     "negatives": Part(("rank/negatives.py",), ("tests/rank/test_negatives.py",)),
     "solver": Part(

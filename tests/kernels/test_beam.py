@@ -197,6 +197,19 @@ def compiled_lowest(word):
     return kernels.lowest_bit(word)
 
 
+def test_scores_go_on_from_their_parents():
+    scores = np.array([-40, -1, 0, 0.5, 2], np.float32)
+    for name, own in (
+        ("l3-hinge", -(np.maximum(0, 1 - scores) ** 3)),
+        ("sigmoid", -np.log1p(np.exp(-scores))),
+        ("ranker-only", scores),
+    ):
+        kind, power, _ = KERNEL_TRANSFORMS[name]
+        found = scores.copy()
+        kernels._transform(kind, power, np.float32(-1.5), found)
+        np.testing.assert_allclose(found, own - 1.5, rtol=1e-6)
+
+
 @given(problems(), st.booleans(), st.sampled_from([0.01, 0.2, 1.0, 2.0]))
 def test_spread_rows(problem, half, share):
     W, parents, *_ = problem
@@ -293,6 +306,22 @@ def test_half_precision_is_read_exactly():
             share=share,
         )
         np.testing.assert_array_equal(scores[0], W[0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_best_of_many_equal_scores(seed):
+    rng = np.random.default_rng(seed)
+    arrays = arrays_of(level_of(np.ones((2, 24), np.float32), rng.permutation(np.arange(24) % 4)))
+    child_indptr, child_ids = arrays[:2]
+    beam = np.array([rng.permutation(4)[:3] for _ in range(20)], np.int32)
+    scores = rng.integers(0, 3, (20, 18)).astype(np.float32)  # six children of each parent
+    for n_best in range(1, 8):
+        best, best_scores = np.empty((20, n_best), np.int32), np.empty((20, n_best), np.float32)
+        kernels.keep_best(arrays, beam, scores, best, best_scores)
+        for i in range(20):
+            ids = np.concatenate([child_ids[child_indptr[parent] : child_indptr[parent + 1]] for parent in beam[i]])
+            wanted = sorted(zip((-scores[i]).tolist(), ids.tolist(), strict=True))[:n_best]
+            assert list(zip((-best_scores[i]).tolist(), best[i].tolist(), strict=True)) == wanted
 
 
 def test_equal_scores_go_to_the_lower_id():
