@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numba import njit
@@ -161,10 +161,13 @@ def test_dense_features_of_any_batch(half, n_dense):
 
 
 @given(st.lists(st.sets(st.integers(0, 6)), min_size=1, max_size=150), st.integers(7, 9))
+@example([{0, 2, 6} if number % 3 else {1, 2} for number in range(200)], 8)
+@example([{5} if number in (63, 64, 127, 128) else set() for number in range(130)], 7)
 def test_index_features(blocks, n_features):
     features = np.array([feature for block in blocks for feature in sorted(block)], np.uint32)
     indptr = np.cumsum([0, *map(len, blocks)])
     word_indptr, words, rows = kernels.index_features(indptr, features, n_features)
+    assert (word_indptr.shape, words.shape) == ((n_features + 1,), (word_indptr[-1], 2))
     parents = np.repeat(np.arange(len(blocks)), np.diff(indptr))
     for feature in range(n_features):
         found = {}
@@ -194,6 +197,19 @@ def compiled_lowest(word):
     return kernels.lowest_bit(word)
 
 
+def test_scores_go_on_from_their_parents():
+    scores = np.array([-40, -1, 0, 0.5, 2], np.float32)
+    for name, own in (
+        ("l3-hinge", -(np.maximum(0, 1 - scores) ** 3)),
+        ("sigmoid", -np.log1p(np.exp(-scores))),
+        ("ranker-only", scores),
+    ):
+        kind, power, _ = KERNEL_TRANSFORMS[name]
+        found = scores.copy()
+        kernels._transform(kind, power, np.float32(-1.5), found)
+        np.testing.assert_allclose(found, own - 1.5, rtol=1e-6)
+
+
 @given(problems(), st.booleans(), st.sampled_from([0.01, 0.2, 1.0, 2.0]))
 def test_spread_rows(problem, half, share):
     W, parents, *_ = problem
@@ -216,6 +232,47 @@ def test_spread_rows(problem, half, share):
             else:
                 assert spots[row].tolist() == [begin, level.row_end[row]]
             begin = level.row_end[row]
+
+
+def test_spread_rows_by_hand():
+    # Nine children and then eight; of these have a weight in the rows of the features: 9, 2, 5, 4, and 7, 4, 1, 0.
+    parents = np.repeat([0, 1], [9, 8])
+    W = np.zeros((5, 17), np.float32)
+    for row, (first, second) in enumerate(((9, 7), (2, 4), (5, 1), (4, 0))):
+        W[row, :first] = row + 1
+        W[row, 9 : 9 + second] = row + 5
+    level = level_of(W, parents)
+    spots, full = kernels.spread_rows(arrays_of(level), np.float32(0.5))
+    known = [[0, kernels.FULL], [9, 11], [1, kernels.FULL], [16, 20], [2, kernels.FULL], [3, kernels.FULL], [11, 12]]
+    assert spots.tolist() == known
+    assert full.tolist() == [[1] * 9, [3] * 5 + [0] * 4, [5] * 7 + [0] * 2, [6] * 4 + [0] * 5]
+    few = level_of(W[:, :7], parents[:7])  # so few children are always looked up
+    assert (kernels.spread_rows(arrays_of(few), np.float32(0.0))[0][:, 1] != kernels.FULL).all()
+
+
+@pytest.mark.parametrize("n_docs", [1, 4, 5, 30])
+def test_a_level_is_searched_in_one_call(n_docs):
+    rng = np.random.default_rng(n_docs)
+    parents = rng.permutation(np.arange(70) % 7)
+    W = (rng.integers(-8, 9, (21, 70)) / 8).astype(np.float32)
+    X = (rng.integers(0, 3, (n_docs, 21)) / 2).astype(np.float32)
+    level = level_of(W, parents)
+    arrays, documents = arrays_of(level), documents_of(X)
+    beam = np.array([rng.permutation(7)[:3] for _ in range(n_docs)], np.int32)
+    beam[0, 1] = -1
+    above = -rng.integers(0, 3, beam.shape).astype(np.float32)
+    lookup = lookup_of(level, arrays, 20, 0.5)
+    best, best_scores = np.empty((n_docs, 5), np.int32), np.empty((n_docs, 5), np.float32)
+    kernels.descend(arrays, documents, beam, above, KERNEL_TRANSFORMS["l3-hinge"], lookup, best, best_scores)
+    for i in range(n_docs):
+        found = {}
+        for parent, score_above in zip(beam[i], above[i], strict=True):
+            children = np.flatnonzero(parents == parent)
+            own = reference.transform(X[i] @ W[:, children], "l3-hinge", True)
+            found.update(zip(children.tolist(), (np.asarray(own) + score_above).tolist(), strict=True))
+        ranked = sorted(found, key=lambda child: (-found[child], child))[:5]
+        assert best_scores[i].tolist() == pytest.approx([found[child] for child in ranked], rel=1e-5, abs=1e-6)
+        assert [found[child] for child in best[i].tolist()] == pytest.approx([found[child] for child in ranked])
 
 
 @given(st.integers(0, 5), st.integers(1, 6), st.data())
@@ -249,6 +306,22 @@ def test_half_precision_is_read_exactly():
             share=share,
         )
         np.testing.assert_array_equal(scores[0], W[0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_best_of_many_equal_scores(seed):
+    rng = np.random.default_rng(seed)
+    arrays = arrays_of(level_of(np.ones((2, 24), np.float32), rng.permutation(np.arange(24) % 4)))
+    child_indptr, child_ids = arrays[:2]
+    beam = np.array([rng.permutation(4)[:3] for _ in range(20)], np.int32)
+    scores = rng.integers(0, 3, (20, 18)).astype(np.float32)  # six children of each parent
+    for n_best in range(1, 8):
+        best, best_scores = np.empty((20, n_best), np.int32), np.empty((20, n_best), np.float32)
+        kernels.keep_best(arrays, beam, scores, best, best_scores)
+        for i in range(20):
+            ids = np.concatenate([child_ids[child_indptr[parent] : child_indptr[parent + 1]] for parent in beam[i]])
+            wanted = sorted(zip((-scores[i]).tolist(), ids.tolist(), strict=True))[:n_best]
+            assert list(zip((-best_scores[i]).tolist(), best[i].tolist(), strict=True)) == wanted
 
 
 def test_equal_scores_go_to_the_lower_id():

@@ -72,7 +72,7 @@ def test_matcher_aware(Y):
     before = copy_of(scores)
     found = matcher_aware(scores, 2)
     assert found.toarray().tolist() == M_HAT
-    assert found.has_sorted_indices
+    assert found.indices.tolist() == [0, 2, 2, 3, 0, 1, 0, 1, 2, 1, 2]  # ascending in each row, not the best first
     assert_same(scores, before)
     np.testing.assert_array_equal(matcher_aware(scores, 9).toarray(), scores.toarray() > 0)
     np.testing.assert_array_equal(matcher_aware(scores).toarray(), scores.toarray() > 0)
@@ -90,6 +90,12 @@ def test_their_sum(Y):
     assert union.toarray().tolist() == np.maximum(M, M_HAT).tolist()
     assert_same(teacher, before[0])
     assert_same(matcher, before[1])
+
+
+def test_their_sum_is_sorted_whatever_they_are():
+    teacher = sp.csr_array(np.array([[0, 1, 0, 0]], np.float32))
+    matcher = sp.csr_array((np.ones(3, np.float32), np.array([3, 0, 2]), np.array([0, 3])), shape=(1, 4))
+    assert both(teacher, matcher).indices.tolist() == [0, 1, 2, 3]
 
 
 def test_a_document_without_labels_and_a_cluster_without_documents():

@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 from labelwise import UsageError, storage
 from labelwise.config import TfidfConfig
 from labelwise.errors import StorageError
+from labelwise.storage.objects import MOST_DIMENSIONS, map_arrays
 
 DTYPES = [
     np.bool_,
@@ -190,3 +192,178 @@ def test_names_of_files_that_are_not_utf8_come_back(tmp_path):
     name = os.fsdecode(b"data \xff")
     storage.write_json(tmp_path / "a.json", {"data": name})
     assert storage.read_json(tmp_path / "a.json") == {"data": name}
+
+
+def safetensors(path, header, content=bytes(16), *, length=None):
+    """A safetensors file with any header; its length may be a lie."""
+    text = (header if isinstance(header, str) else json.dumps(header)).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes((len(text) if length is None else length).to_bytes(8, "little") + text + content)
+    return path
+
+
+def about(dtype="F32", shape=(4,), offsets=(0, 16)):
+    return {"a": {"dtype": dtype, "shape": list(shape), "data_offsets": list(offsets)}}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wanted", "length"),
+    [("BOOL", np.bool_, 16), ("U8", np.uint8, 16), ("I16", np.int16, 8), ("F16", np.float16, 8), ("U64", np.uint64, 2)],
+)
+def test_a_mapped_array_is_what_its_header_says(tmp_path, dtype, wanted, length):
+    header = {"__metadata__": {"of": "somebody"}, **about(dtype, (length,))}
+    found = map_arrays(safetensors(tmp_path / "x", header))
+    assert list(found) == ["a"]
+    assert (found["a"].dtype, found["a"].shape) == (wanted, (length,))
+
+
+def test_arrays_lie_where_their_offsets_are(tmp_path):
+    content = np.arange(4, dtype=np.float32).tobytes()
+    header = {
+        "first": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+        "last": {"dtype": "F32", "shape": [3, 1], "data_offsets": [4, 16]},
+        "none": {"dtype": "F32", "shape": [0, 3], "data_offsets": [16, 16]},
+        "number": {"dtype": "F32", "shape": [], "data_offsets": [8, 12]},
+        "deep": {"dtype": "F32", "shape": [1] * MOST_DIMENSIONS, "data_offsets": [12, 16]},
+    }
+    found = map_arrays(safetensors(tmp_path / "x", header, content))
+    assert found["first"].tolist() == [0]
+    assert found["last"].tolist() == [[1], [2], [3]]
+    assert found["none"].shape == (0, 3)
+    assert found["number"] == 2
+    assert found["deep"].ravel().tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        about(dtype="F99"),
+        about(shape=(3,)),
+        about(shape=(5,)),
+        about(offsets=(0, 20), shape=(5,)),
+        about(offsets=(16, 0)),
+        about(offsets=(2, 14), shape=(3,)),
+        about(shape=(1,) * MOST_DIMENSIONS + (4,)),
+        about(shape=(0, 2**62, 2**62), offsets=(0, 0)),
+    ],
+)
+def test_headers_that_do_not_fit_are_refused(tmp_path, header):
+    with pytest.raises(StorageError, match="x is not a valid safetensors file; copy or make it again"):
+        map_arrays(safetensors(tmp_path / "x", header))
+
+
+@pytest.mark.parametrize("content", [b"", b"1234567", b"\0" * 7])
+def test_files_without_a_header_are_refused(tmp_path, content):
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(StorageError, match="x is not a valid safetensors file; copy or make it again"):
+        map_arrays(tmp_path / "x")
+
+
+def test_lengths_of_headers(tmp_path):
+    with pytest.raises(StorageError, match="its header cannot be read"):
+        map_arrays(safetensors(tmp_path / "x", "", b"", length=0))  # eight bytes, and a header of none
+    assert map_arrays(safetensors(tmp_path / "x", "{}", b"")) == {}
+    for length in (9, 2**62, 2**64 - 1):
+        with pytest.raises(StorageError, match="x is not a valid safetensors file; copy or make it again"):
+            map_arrays(safetensors(tmp_path / "x", "{}", b"", length=length))
+
+
+def test_only_regular_files_are_mapped(tmp_path):
+    with pytest.raises(StorageError, match="does not exist"):
+        map_arrays(tmp_path / "none")
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(StorageError, match="it is no regular file"):
+            map_arrays(place)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"version": -1}, "there is -1 where"),
+        ({"version": "2"}, "where a whole number"),
+        ({"files": {}}, "is damaged"),
+        ({"files": []}, "where a table of entries belongs"),
+        ({"matrices": {"a": [1, 1]}}, "the matrix 'a' is missing"),
+        ({"matrices": {"X": [3, 9]}}, "the matrix 'X': its arrays are no sparse matrix of 3 x 9"),
+        ({"matrices": {"X": [2, 1]}}, "the matrix 'X': its arrays are no sparse matrix of 2 x 1"),
+        ({"kind": "y"}, "holds a saved y, not a x; give the folder of a x"),
+        ({"kind": 5}, "holds a saved 5, not a x"),
+        ({"kind": "y" * 999}, r"holds a saved 'y{50,200}.{0,20}, not a x"),
+        ({"config": [1]}, "config"),
+        ({"version": 3, "labelwise": 7}, r"format version 3, written by labelwise 7; this is .* versions up to 2: run"),
+    ],
+)
+def test_descriptions_that_do_not_fit_are_refused(tmp_path, changes, message):
+    X = sp.csr_array(np.eye(2, 3, dtype=np.float32))
+    storage.save(tmp_path / "x", kind="x", matrices={"X": X}, arrays={"a": np.arange(3)})
+    change(tmp_path / "x", **changes)
+    with pytest.raises(StorageError, match=message):
+        storage.load(tmp_path / "x", kind="x")
+
+
+def test_descriptions_of_the_first_versions_are_read(tmp_path):
+    storage.save(tmp_path / "x", kind="x", arrays={"a": np.arange(3)})
+    file = tmp_path / "x" / storage.CONFIG
+    values = json.loads(file.read_text())
+    for name in ("version", "matrices", "labelwise"):
+        del values[name]
+    file.write_text(json.dumps(values))
+    saved = storage.load(tmp_path / "x", kind="x")
+    assert (saved.config, saved.matrices, saved.path) == ({}, {}, tmp_path / "x")
+    assert saved.checked.take("a", np.int64, (3,)).tolist() == [0, 1, 2]
+    assert "n" not in saved.entries
+
+
+def test_a_checksum_is_compared_unless_it_is_not_wanted(tmp_path):
+    storage.save(tmp_path / "x", kind="x", arrays={"a": np.arange(3)})
+    file = tmp_path / "x" / storage.ARRAYS
+    content = bytearray(file.read_bytes())
+    content[-8] ^= 1
+    file.write_bytes(content)
+    assert storage.load(tmp_path / "x", kind="x", verify=False).arrays["a"].tolist() == [0, 1, 3]
+    with pytest.raises(StorageError, match=r"is damaged \(its size or checksum is wrong\); copy or make it again"):
+        storage.load(tmp_path / "x", kind="x")
+    file.write_bytes(content + b"\0")
+    with pytest.raises(StorageError, match="is damaged"):
+        storage.load(tmp_path / "x", kind="x", verify=False)
+
+
+def test_json_is_written_for_people(tmp_path):
+    storage.write_json(tmp_path / "j.json", {"a": [1], "u": "é"})
+    assert (tmp_path / "j.json").read_text(encoding="utf-8") == '{\n  "a": [\n    1\n  ],\n  "u": "é"\n}\n'
+    assert (
+        storage.objects.to_json({"u": "é", "p": tmp_path, "n": np.int8(3)})
+        == f'{{"u": "é", "p": "{tmp_path}", "n": 3}}'
+    )
+    with pytest.raises(TypeError, match="type cannot be written as JSON"):
+        storage.objects.to_json(Odd)
+
+
+@dataclass(frozen=True)
+class Inner:
+    depth: int = 1
+
+
+@dataclass(frozen=True)
+class Outer:
+    """Settings of which some had other names before."""
+
+    RENAMED: ClassVar = {"old": "new", "deep": "inner.depth", "gone": None, "inner": "new"}
+    new: int = 0
+    pair: tuple[int, int] = (0, 0)
+    inner: Inner = Inner()
+
+
+def test_settings_of_earlier_versions(tmp_path):
+    restore = storage.restore
+    assert restore(Outer, {"old": 3, "gone": 5}, "c") == Outer(new=3)
+    assert restore(Outer, {"deep": 4}, "c") == Outer(inner=Inner(4))
+    assert restore(Outer, {"inner": {"depth": 7}, "pair": [1, 2]}, "c") == Outer(inner=Inner(7), pair=(1, 2))
+    for wrong in ([1], None, {"inner": 5}, {"inner": 5, "deep": 3}):
+        with pytest.raises(StorageError, match="where a table of entries belongs"):
+            restore(Outer, wrong, "c")
+    with pytest.raises(StorageError, match=r"c: inner has settings that labelwise .* does not know \(a, b\); it was"):
+        restore(Outer, {"inner": {"b": 1, "a": 2}}, "c")
+    with pytest.raises(StorageError, match=r"c has settings that are wrong: .*min_df.*; copy or make it again"):
+        restore(TfidfConfig, {"min_df": -1}, "c")

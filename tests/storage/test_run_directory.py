@@ -8,16 +8,18 @@ import signal
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from labelwise import UsageError, storage
 from labelwise.config import LinearTreeConfig, TfidfConfig
 from labelwise.errors import StorageError
 from labelwise.storage import check_writable
 from labelwise.storage.leftovers import beside, hold, release
-from labelwise.storage.run_directory import RunDirectory
+from labelwise.storage.run_directory import RunDirectory, open_run
 
 
 @contextmanager
@@ -127,7 +129,8 @@ def test_events_are_logged_and_passed_on(tmp_path):
         stage(run, Counter(), n=1)
         stage(run, Counter(), n=1)
         run.on_event("progress", {"done": 1, "finished": False})
-        run.on_event("progress", {"done": 2, "finished": True})
+        run.on_event("progress", {"done": 2, "finished": True, "label": "é"})
+    assert "é" in (tmp_path / "events.jsonl").read_text(encoding="utf-8")  # for people who read it
     lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert heard == ["stage", "stage", "progress", "progress"]
     assert [(line["event"], line.get("found"), line.get("done")) for line in lines] == [
@@ -314,3 +317,202 @@ def test_what_a_killed_test_of_the_destination_left_is_removed_by_the_next_run(t
     with RunDirectory(tmp_path / "run"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (["/bin/labelwise", "train"], ["train"]),
+        (["/bin/labelwise.exe", "train"], ["train"]),
+        (["/lib/labelwise/__main__.py", "a", "b"], ["a", "b"]),
+        (["/lib/other/__main__.py", "--password", "x"], None),
+        (["/lib/labelwise/other.py", "--password", "x"], None),
+        (["", "x"], None),
+        ([], None),
+    ],
+)
+def test_only_words_of_labelwise_are_recorded(tmp_path, monkeypatch, words, wanted):
+    monkeypatch.setattr("sys.argv", words)
+    with RunDirectory(tmp_path):
+        pass
+    assert RunDirectory(tmp_path).runs()[0]["command"] == wanted
+
+
+def test_a_run_that_cannot_be_recorded_is_closed(tmp_path, monkeypatch):
+    def refuse(path, value):
+        raise StorageError("no")
+
+    monkeypatch.setattr("labelwise.storage.run_directory.write_json", refuse)
+    run = RunDirectory(tmp_path)
+    with pytest.raises(StorageError, match="no"), run:
+        raise AssertionError("the run did not begin")
+    assert list((tmp_path / "locks").iterdir()) == []
+    with pytest.raises(UsageError, match="is used inside"):
+        run.scratch("x", {})
+
+
+@pytest.mark.parametrize("error", [None, KeyError("of the block")])
+def test_the_first_error_of_a_run_is_told(tmp_path, monkeypatch, error):
+    def refuse(path, value):
+        raise StorageError("the end cannot be recorded")
+
+    def end():
+        monkeypatch.setattr("labelwise.storage.run_directory.write_json", refuse)
+        if error is not None:
+            raise error
+
+    with pytest.raises(StorageError if error is None else KeyError, match=r"recorded|block"), RunDirectory(tmp_path):
+        end()
+    assert list((tmp_path / "locks").iterdir()) == []  # closed all the same
+
+
+def test_what_a_run_records(tmp_path):
+    with RunDirectory(tmp_path, purpose="try") as run:
+        open_record = json.loads(next((tmp_path / "runs").glob("*.json")).read_text())
+        stage(run, Counter(), n=1)
+        stage(run, Counter(), n=1)
+        stage(run, Counter(), n=2)
+    (record,) = run.runs()
+    assert open_record["finished"] is None
+    assert record["finished"] is not None
+    assert record["purpose"] == "try"
+    assert len(record["stages"]) == 2  # each once
+    assert record["stages"][0].startswith("numbers-")
+    assert len(record["stages"][0]) == len("numbers-") + 16
+    with pytest.raises(UsageError, match='a run directory is used inside "with RunDirectory'):
+        run.on_event("stage", {})
+
+
+def test_a_stage_is_described_beside_its_result(tmp_path):
+    events = []
+    with RunDirectory(tmp_path, on_event=lambda name, values: events.append(dict(values))) as run:
+        stage(run, lambda: time.sleep(0.02) or np.arange(3), n=1)
+        stage(run, Counter(), n=1)
+    (record,) = run.stages()
+    about = json.loads((record.folder / "stage.json").read_text())
+    assert about["seconds"] >= 0.02 > about["cpu_seconds"] >= 0
+    assert about["seconds"] < 5
+    assert about["key"].startswith(record.folder.name.removeprefix("numbers-"))
+    assert (record.seconds, record.cpu_seconds, record.created) == (
+        about["seconds"],
+        about["cpu_seconds"],
+        about["created"],
+    )
+    assert [(one["found"], one["seconds"]) for one in events] == [(False, about["seconds"]), (True, about["seconds"])]
+    assert events[0]["folder"] == str(record.folder)
+    assert record.last_used == run.runs()[0]["started"]
+
+
+def test_results_are_listed_by_their_age(tmp_path):
+    folders = []
+    for n in (1, 2):
+        with RunDirectory(tmp_path) as run:
+            stage(run, Counter(), n=n)
+            folders.append(tmp_path / "stages" / run._open()["stages"][0])
+    for folder, created in zip(folders, ("2026-02-02", "2026-01-01"), strict=True):
+        about = json.loads((folder / "stage.json").read_text())
+        del about["peak_bytes"], about["gpu_peak_bytes"]  # as earlier versions wrote it
+        (folder / "stage.json").write_text(json.dumps({**about, "created": created}))
+    found = RunDirectory(tmp_path).stages()
+    assert [record.folder for record in found] == folders[::-1]
+    assert found[0].peak_bytes is found[0].gpu_peak_bytes is None
+    for file in (tmp_path / "runs").iterdir():
+        file.unlink()
+    assert [(record.n_runs, record.last_used) for record in RunDirectory(tmp_path).stages()] == [
+        (0, "2026-01-01"),
+        (0, "2026-02-02"),
+    ]
+
+
+def test_a_held_stage_is_waited_for_and_told(tmp_path):
+    heard = []
+    with RunDirectory(tmp_path, on_event=lambda name, values: heard.append(name)) as run:
+        stage(run, Counter(), n=1)
+        name = run._open()["stages"][0]
+        Timer(0.2, release, [hold(tmp_path / "locks" / f"{name}.lock")]).start()
+        stage(run, Counter(), n=1)
+    assert heard == ["stage", "waiting", "stage"]
+    (waiting,) = (line for line in events_of(tmp_path) if line["event"] == "waiting")
+    assert waiting["stage"] == name
+    assert waiting["reason"] == "another process is computing it"
+
+
+def events_of(path):
+    return [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+
+
+def test_a_lock_file_that_was_pruned_is_made_again(tmp_path, monkeypatch):
+    real, calls = FileLock.acquire, []
+
+    def acquire(self, *arguments, **options):
+        held = real(self, *arguments, **options)
+        if "numbers" in self.lock_file:
+            calls.append(options)
+            if len(calls) == 1:
+                Path(self.lock_file).unlink()
+        return held
+
+    monkeypatch.setattr(FileLock, "acquire", acquire)
+    with RunDirectory(tmp_path) as run:
+        stage(run, Counter(), n=1)
+        assert len(calls) == 2
+        assert len(list((tmp_path / "locks").glob("numbers-*.lock"))) == 1
+
+
+def test_pruning_tells_sizes_and_keeps_what_is_asked_for(tmp_path):
+    for n in (1, 2, 3):
+        with RunDirectory(tmp_path, purpose=str(n)) as run:
+            stage(run, Counter(), n=n)
+    sizes = {record.folder: record.n_bytes for record in run.stages()}
+    assert run.prune(keep=3) == run.prune(keep=9) == []
+    ((folder, n_bytes),) = run.prune(keep=2, dry_run=True)
+    assert n_bytes == sizes[folder] > 0
+    assert len(run.runs()) == 3
+    assert run.prune(keep=2) == [(folder, n_bytes)]
+    assert len(list((tmp_path / "locks").iterdir())) == 2
+    assert [one["purpose"] for one in run.runs()] == ["2", "3"]
+    removed = [path for path, _ in run.prune()]
+    assert removed == [path for path in sizes if path != folder and not path.exists()]
+    assert len(run.stages()) == len(removed) == 1
+
+
+def test_checkpoints_of_an_unfinished_run_stay(tmp_path):
+    def fail(run):
+        run.scratch("numbers", {"n": 1}).mkdir(parents=True)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), RunDirectory(tmp_path) as run:
+        fail(run)
+    assert run.prune() == []
+    with RunDirectory(tmp_path):
+        pass
+    ((path, _),) = run.prune()
+    assert path.name.startswith("numbers-")
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_a_result_in_use_is_not_pruned(tmp_path):
+    with RunDirectory(tmp_path) as run:
+        stage(run, Counter(), n=1)
+    (record,) = run.stages()
+    lock = tmp_path / "locks" / f"{record.folder.name}.lock"
+    with holding(lock):
+        assert run.prune(keep=0) == []
+        assert record.folder.is_dir()
+        assert lock.exists()
+    assert run.prune(keep=0) == [(record.folder, record.n_bytes)]
+    assert not record.folder.exists()
+    assert not lock.exists()
+
+
+def test_open_run(tmp_path):
+    with open_run(None, None) as run:
+        assert run is None
+    heard = []
+    with open_run(tmp_path, lambda name, values: heard.append(name)) as run:
+        assert run.purpose == "fit"
+        stage(run, Counter(), n=1)
+        with open_run(run, None) as same:
+            assert same is run
+        stage(run, Counter(), n=1)  # still open
+    assert heard == ["stage", "stage"]

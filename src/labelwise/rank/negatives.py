@@ -39,14 +39,12 @@ def matcher_aware(scores: Csr, top_b: int | None = None) -> Csr:
     order = np.lexsort((scores.indices, -scores.data, rows))
     rank = np.arange(scores.nnz) - np.repeat(scores.indptr[:-1], counts)
     kept = order[rank < top_b]
-    M = sp.csr_array((np.ones(len(kept), np.float32), (rows[kept], scores.indices[kept])), shape=scores.shape)
-    M.sort_indices()
-    return M
+    return sp.csr_array((np.ones(len(kept), np.float32), (rows[kept], scores.indices[kept])), shape=scores.shape)
 
 
 def both(teacher: Csr, matcher: Csr) -> Csr:
     """The union of two 0/1 matrices."""
     M = sp.csr_array(teacher + matcher)
-    M.sort_indices()
+    M.sort_indices()  # which they are not where those of a matrix were not
     M.data[:] = 1
     return M
