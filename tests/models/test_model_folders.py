@@ -328,7 +328,7 @@ def test_trees_that_the_settings_do_not_name_are_refused(folders, tmp_path):
     about = json.loads((folder / "config.json").read_text())
     about["config"]["config"]["n_trees"] = 1
     (folder / "config.json").write_text(json.dumps(about))
-    with pytest.raises(StorageError, match="it has more trees than the 1 of its config.json"):
+    with pytest.raises(StorageError, match=r"it has more trees than the 1 of its config\.json"):
         load_model(folder)
 
 
