@@ -11,7 +11,14 @@ import torch
 from labelwise import Encoder
 from labelwise.config import EncoderConfig
 from labelwise.errors import LabelwiseError, StorageError, UsageError
-from labelwise.features.encoder_checks import is_finite, library_refusals, plain_name
+from labelwise.features.encoder_checks import (
+    check_config,
+    check_tokenizer,
+    check_weights,
+    is_finite,
+    library_refusals,
+    plain_name,
+)
 from labelwise.features.encoder_folder import check_files, checksum, load_encoder
 from tests.features.tiny import write_model
 from tests.storage.opened import heard
@@ -312,3 +319,37 @@ def test_nothing_outside_of_the_folder_is_opened_and_nothing_started(saved):
     assert [path for path in found.written if str(path) != "/dev/null"] == []
     assert found.events == []
     assert saved / "config.json" in found.opened
+
+
+def _step(kind, **entries):
+    return {"type": kind, **entries}
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        (
+            {"normalizer": _step("Sequence", normalizers=[_step("Replace", pattern={"Regex": ""}, content="xx")] * 9)},
+            "its normalizer makes texts 3e\\+05 times as long",
+        ),
+        ({"normalizer": _step("Sequence", normalizers=[_step("NFKC")] * 1000)}, "have 1,002 steps"),
+        ({"pre_tokenizer": _step("Sequence", pretokenizers=[_step("Whitespace")] * 1000)}, "have 1,002 steps"),
+        ({"model": {"vocab": {}, "dropout": 0.5}}, "model.dropout is 0.5, so that tokens are random"),
+        ({"model": {"vocab": {}, "max_input_chars_per_word": 10**12}}, "max_input_chars_per_word is 1000000000000"),
+        ({"added_tokens": [{"id": i, "content": f"t{i}"} for i in range(20_001)]}, "added_tokens has 20,001 entries"),
+        ({"added_tokens": [{"id": 1, "content": "x" * 10_001}]}, "a token with more than 10,000 letters"),
+    ],
+)
+def test_tokenizers_that_take_minutes_or_are_random_are_refused(folder, entries, message):
+    change(folder / "tokenizer.json", **entries)
+    with pytest.raises(StorageError, match=message):
+        check_tokenizer(folder)
+
+
+def test_tables_that_keep_transformers_busy_are_refused(folder):
+    change(folder / "config.json", num_labels=10**6)
+    with pytest.raises(StorageError, match="num_labels is 1000000, which is more than the weights"):
+        check_config(folder, check_weights(folder))
+    change(folder / "tokenizer_config.json", added_tokens_decoder={str(i): {"content": f"{i}"} for i in range(20_001)})
+    with pytest.raises(StorageError, match="added_tokens_decoder has 20,001 entries"):
+        check_tokenizer(folder)

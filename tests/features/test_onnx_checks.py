@@ -73,9 +73,10 @@ def test_an_encoder_passes(tmp_path):
     )
 
 
-def beside(place):
+def beside(place, more=b""):
     """A tensor whose values lie in another file."""
-    return tensor(np.zeros(0), dims=(4,), more=number(14, 1) + block(13, block(1, "location") + block(2, place)))
+    where = block(13, block(1, "location") + block(2, place))
+    return tensor(np.zeros(0), dims=(4,), more=number(14, 1) + where + more)
 
 
 BIG = np.zeros((4, 4), np.float32)
@@ -105,6 +106,12 @@ NAN = np.full((4, 4), np.nan, np.float32)
         ({"tensors": [tensor(np.array([1 << 40]), INT64, raw=False)]}, "is among its weights"),
         ({"tensors": [beside("/etc/passwd")]}, "lie outside of the folder"),
         ({"tensors": [beside("../x")]}, "lie outside of the folder"),
+        ({"tensors": [beside("k", block(13, block(1, "location") + block(2, "/x")))]}, "name their place twice"),
+        ({"tensors": [beside("k", block(13, block(1, "length") + block(2, "9" * 5000)))]}, "lie outside of the folder"),
+        ({"tensors": [tensor(np.array([-(2**63)]), INT64)]}, "the smallest of all numbers"),
+        ({"nodes": [node("Constant", "", [number(3, 2**63)])]}, "the smallest of all numbers"),
+        ({"nodes": [node("Conv", "", [number(8, 10**8) + number(8, 10**8)])]}, "is among its weights"),
+        ({"nodes": [node()] * 16_001}, "it has 16,001 operators"),
         ({"more": block(25, b"")}, "no plain graph of operators"),
         ({"more": block(7, b"")}, "no plain graph of operators"),
         ({"graph_more": block(15, b"")}, "sparse weights"),

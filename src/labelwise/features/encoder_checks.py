@@ -47,7 +47,7 @@ _PLAIN_ATTENTION = ("eager", "sdpa")
 _REPEATED = re.compile(r"layer|block|depth|stage|group|expert|repeat|head")
 """Numbers of things that a model has one after the other: each takes time, even if it has no weights of its own."""
 _NO_SIZE = re.compile(r"theta|base|freq|seed|_id$|_ids$|version|factor|scale|index")
-_MOST_REPEATED, _LARGEST_SIZE, _MOST_POSITIONS = 512, 1 << 20, 1 << 14
+_MOST_REPEATED, _LARGEST_SIZE, _MOST_POSITIONS, _MOST_CLASSES = 512, 1 << 20, 1 << 14, 1 << 17
 _FILE_ENTRIES_UNUSED = ("special_tokens_map_file", "added_tokens_file", "tokenizer_config_file", "chat_template_file")
 
 _FLOATS = {"F16": (np.uint16, 0x7C00), "BF16": (np.uint16, 0x7F80), "F32": (np.float32, 0), "F64": (np.float64, 0)}
@@ -215,6 +215,8 @@ def _check_size(file: Path, path: str, name: str, value: int, sizes: WeightSizes
     most = max(_LARGEST_SIZE, sizes.longest)
     if _REPEATED.search(name):
         most = max(_MOST_REPEATED, sizes.tensors)
+    elif name == "num_labels":
+        most = max(_MOST_CLASSES, sizes.longest)
     elif "position" in name and positions is not None:
         most = positions
     elif _NO_SIZE.search(name):
@@ -254,6 +256,8 @@ def check_tokenizer(folder: Path) -> None:
             continue
         for path, entry, value in _entries(read_table(file)):
             _refuse_code(file, _TOKENIZER_ENTRIES, path, entry, value)
+            if isinstance(value, dict | list) and len(value) > _MOST_EXTRA_TOKENS:
+                raise damaged(file, f"{path} has {len(value):,} entries, more than {_MOST_EXTRA_TOKENS:,}")
             if entry.endswith("_file") and entry not in _FILE_ENTRIES_UNUSED and isinstance(value, str):
                 _check_named_file(file, path, value)
             if isinstance(value, float) and not math.isfinite(value):
@@ -279,8 +283,14 @@ def _check_named_file(file: Path, path: str, value: str) -> None:
 
 _MOST_GROWTH = 1000
 """How many times as long as a text its normalised form may become."""
+_MOST_STEPS = 64
+"""Steps of a normalizer and a pre-tokenizer, together; those of known encoders have fewer than ten."""
+_MOST_LETTERS = 1000
+"""Longest word that WordPiece cuts into pieces, as its time grows with the third power of the length."""
 _MOST_ADDED_TOKENS = 64
 """Special tokens that a template adds to a text."""
+_MOST_EXTRA_TOKENS, _LONGEST_EXTRA_TOKEN = 20_000, 10_000
+"""Tokens beside the vocabulary, and their letters: transformers takes a second for 10,000 of them."""
 _IDS_PER_TOKEN, _MOST_UNUSED_IDS = 4, 100_000
 """The numbers of tokens go up to so many times the number of tokens, and so many more, at most."""
 _TEMPLATE_LISTS = ("single", "pair", "special_tokens", "processors", "ids", "tokens")
@@ -290,12 +300,19 @@ def check_tokenizer_file(file: Path) -> None:
     """Check the tokenizer.json of a folder."""
     document = read_table(file)
     _check_ids(file, document)
-    growth = 1.0
-    for path, name, value in _entries({"normalizer": document.get("normalizer"), "pre": document.get("pre_tokenizer")}):
+    _check_model(file, as_table(document.get("model") or {}, f"{file}: model"))
+    growth, n_steps = 1.0, 0
+    steps = {"normalizer": document.get("normalizer"), "pre": document.get("pre_tokenizer")}
+    for path, name, value in _entries(steps):
+        n_steps += name == "type"
         if name in ("content", "prepend") and isinstance(value, str):
             growth *= max(1, len(value.encode("utf-8", "replace")))
+        elif path.startswith("normalizer") and (name == "Regex" or (name == "String" and not value)):
+            growth *= 2  # it can match between all letters, so that these stay and the content comes on top
         elif name == "replacement" and isinstance(value, str) and len(value) > 1:
             raise damaged(file, f"{path} has more than one letter")
+    if n_steps > _MOST_STEPS:
+        raise damaged(file, f"its normalizer and its pre-tokenizer have {n_steps:,} steps")
     if growth > _MOST_GROWTH:
         raise damaged(file, f"its normalizer makes texts {growth:.1g} times as long")
     processor = as_table(document.get("post_processor") or {}, f"{file}: post_processor")
@@ -305,14 +322,27 @@ def check_tokenizer_file(file: Path) -> None:
             raise damaged(file, f"post_processor.{path} has {len(value):,} entries")
 
 
+def _check_model(file: Path, model: Mapping[str, Any]) -> None:
+    """Refuse settings by which a text has other tokens each time, or by which a long word takes minutes."""
+    if model.get("dropout"):
+        raise damaged(file, f"model.dropout is {shown(model['dropout'])}, so that tokens are random; set it to null")
+    letters = model.get("max_input_chars_per_word")
+    if isinstance(letters, int | float) and letters > _MOST_LETTERS:
+        raise damaged(file, f"model.max_input_chars_per_word is {shown(letters)}, more than {_MOST_LETTERS:,}")
+
+
 def _check_ids(file: Path, document: Mapping[str, Any]) -> None:
     """Refuse numbers of tokens far above their count: tokenizers makes room for all numbers up to the largest."""
     model, added = document.get("model"), document.get("added_tokens")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else []
     n_tokens = len(vocabulary) if isinstance(vocabulary, dict | list) else 0
+    if isinstance(added, list) and len(added) > _MOST_EXTRA_TOKENS:
+        raise damaged(file, f"added_tokens has {len(added):,} entries, more than {_MOST_EXTRA_TOKENS:,}")
     for token in added if isinstance(added, list) else []:
         if isinstance(token, dict):
+            if len(str(token.get("content"))) > _LONGEST_EXTRA_TOKEN:
+                raise damaged(file, f"added_tokens has a token with more than {_LONGEST_EXTRA_TOKEN:,} letters")
             ids.append(token.get("id"))
             n_tokens += 1
     largest = max((one for one in ids if isinstance(one, int | float)), default=0)

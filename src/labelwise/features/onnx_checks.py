@@ -8,6 +8,7 @@ library. Weights lie in the file, or in a file beside it, and are finite.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,15 +35,16 @@ OPERATORS = frozenset(
     )
 )
 """Standard operators that an encoder may consist of."""
-MOST_NODES = 100_000
-LARGEST_NUMBER, LARGEST_PRODUCT = 1 << 16, 1 << 28
+MOST_NODES = 16_000
+LARGEST_NUMBER, LARGEST_PRODUCT = 1 << 16, 1 << 26
 """Whole numbers among the weights, which can be sizes; a few of them together are the shape of an array."""
 ENDLESS = 1 << 62
 """From here on a number means "to the end"; no array can have such a size, so that onnxruntime refuses it as one."""
 
 _GRAPH, _FUNCTIONS, _NODE, _INITIALIZER, _SPARSE_INITIALIZER = 7, 25, 1, 5, 15  # fields of ModelProto and GraphProto
 _OPERATOR, _ATTRIBUTE, _DOMAIN = 4, 5, 7  # of NodeProto
-_TENSOR, _SUBGRAPH, _TENSORS, _SUBGRAPHS, _SPARSE, _SPARSES = 5, 6, 10, 11, 22, 23  # of AttributeProto
+_INT, _INTS = 3, 8  # of AttributeProto
+_TENSOR, _SUBGRAPH, _TENSORS, _SUBGRAPHS, _SPARSE, _SPARSES = 5, 6, 10, 11, 22, 23
 _DIMS, _TYPE, _FLOATS, _INT32S, _INT64S, _NAME, _RAW, _DOUBLES, _EXTERNAL, _LOCATION = 1, 2, 4, 5, 7, 8, 9, 10, 13, 14
 _DTYPES: dict[int, tuple[str, int]] = {
     1: ("F32", 4),
@@ -61,6 +63,7 @@ _DTYPES: dict[int, tuple[str, int]] = {
 }
 """The types of tensors by their number in ONNX: name and bytes."""
 _WHOLE = {"I32": np.int32, "I64": np.int64, "U32": np.uint32, "U64": np.uint64}
+_DIGITS = re.compile("[0-9]{1,15}")
 Fields = dict[int, list[Any]]
 
 
@@ -80,9 +83,14 @@ def check_onnx(file: Path) -> None:
         if len(nodes) > MOST_NODES:
             raise NoEncoderError(f"it has {len(nodes):,} operators")
         tensors = [_fields(tensor) for tensor in graph.get(_INITIALIZER, [])]
+        settings = []
         for node in nodes:
-            tensors += _node_tensors(_fields(node))
+            attributes = _attributes(_fields(node))
+            tensors += [_fields(tensor) for attribute in attributes for tensor in attribute.get(_TENSOR, [])]
+            settings += [number for one in attributes for field in (_INT, _INTS) if (number := _numbers(one, field))]
         longest = max((max(_numbers(tensor, _DIMS), default=1) for tensor in tensors), default=1)
+        for numbers in settings:
+            _check_whole(np.array(numbers, np.int64), max(LARGEST_NUMBER, longest))
         for tensor in tensors:
             _check_tensor(tensor, file, max(LARGEST_NUMBER, longest))
     except NoEncoderError as err:
@@ -159,19 +167,18 @@ def _numbers(fields: Fields, number: int) -> list[int]:
     return [one - (1 << 64) if one >= 1 << 63 else one for one in found]
 
 
-def _node_tensors(node: Fields) -> list[Fields]:
-    """The tensors among the attributes of a node, which must be one of the operators."""
+def _attributes(node: Fields) -> list[Fields]:
+    """The attributes of a node, which must be one of the operators."""
     operator, domain = _text(node, _OPERATOR), _text(node, _DOMAIN)
     if domain not in ("", "ai.onnx") or operator not in OPERATORS:
         raise NoEncoderError(
             f"it has the operator {domain + ':' if domain else ''}{operator[:60]}, which no encoder needs"
         )
-    tensors = []
-    for attribute in map(_fields, node.get(_ATTRIBUTE, [])):
+    attributes = [_fields(attribute) for attribute in node.get(_ATTRIBUTE, [])]
+    for attribute in attributes:
         if {_SUBGRAPH, _SUBGRAPHS, _TENSORS, _SPARSE, _SPARSES} & set(attribute):
             raise NoEncoderError(f"the operator {operator} has a graph of its own")
-        tensors += [_fields(tensor) for tensor in attribute.get(_TENSOR, [])]
-    return tensors
+    return attributes
 
 
 def _check_tensor(tensor: Fields, file: Path, largest: int) -> None:
@@ -226,6 +233,8 @@ def _check_whole(values: npt.NDArray[Any], largest: int) -> None:
     """Refuse numbers that can only be the size of an array too large for any memory."""
     if not values.size:
         return
+    if int(values.min()) == np.iinfo(np.int64).min:  # divided by -1, it ends the process
+        raise NoEncoderError("the smallest of all numbers is among its weights, which no array needs")
     inside = values[(values < ENDLESS) & (values > -ENDLESS)] if values.dtype.itemsize == 8 else values
     if inside.size and (int(inside.max()) > largest or int(inside.min()) < -largest):
         raise NoEncoderError(f"the number {int(inside.max()):,} is among its weights, larger than any array of them")
@@ -236,9 +245,12 @@ def _check_whole(values: npt.NDArray[Any], largest: int) -> None:
 def _content(tensor: Fields, file: Path, name: str) -> npt.NDArray[np.uint8] | None:
     """The bytes of a tensor, in the file or in one beside it; None if the values are in a field of their type."""
     if 1 in _numbers(tensor, _LOCATION) or _EXTERNAL in tensor:
-        entries = {_text(entry, 1): _text(entry, 2) for entry in map(_fields, tensor.get(_EXTERNAL, []))}
+        pairs = [(_text(entry, 1), _text(entry, 2)) for entry in map(_fields, tensor.get(_EXTERNAL, []))]
+        entries = dict(pairs)
+        if len(entries) < len(pairs):  # onnxruntime may take another one than we do
+            raise NoEncoderError(f"the weights {name!r} name their place twice")
         place, offset, length = (entries.get(key, "") for key in ("location", "offset", "length"))
-        if not plain_name(place) or not all(number.isascii() and number.isdecimal() for number in (offset, length)):
+        if not plain_name(place) or not all(_DIGITS.fullmatch(number) for number in (offset, length)):
             raise NoEncoderError(f"the weights {name!r} lie outside of the folder")
         beside = file.with_name(place)
         check_file(beside)
