@@ -27,6 +27,9 @@ def test_lists_of_labels(tmp_path):
     write_text(tmp_path / "labels.txt", "\ufeffa b \r\nc\r\n\r\n")
     assert label_list(tmp_path) == ["a b ", "c"]
     write_text(tmp_path / "labels.jsonl", json.dumps("a\nb") + "\n")
+    with pytest.raises(DataError, match=r"labels\.jsonl.*labels\.txt lies beside it"):
+        label_list(tmp_path)
+    (tmp_path / "labels.txt").unlink()
     assert label_list(tmp_path) == ["a\nb"]
     write_text(tmp_path / "labels.jsonl", '"a"\n3\n')
     with pytest.raises(DataError, match="line 2: every line holds one label name as a JSON string"):

@@ -25,7 +25,10 @@ def find_beside(folder: Path, name: str) -> Path | None:
 
 def label_list(folder: Path, *, max_unpacked: int | None = None) -> list[str] | None:
     """Names from labels.txt, or from labels.jsonl (a JSON string a line) where names hold line breaks."""
+    plain = find_beside(folder, "labels.txt")
     if (path := find_beside(folder, "labels.jsonl")) is not None:
+        if plain is not None:
+            raise DataError(f"{plain.name} lies beside it, and only one can name the labels; remove one", path=path)
         names: list[str] = []
         for first, lines in read_lines(path, max_unpacked=max_unpacked):
             for line, raw in enumerate(lines, first):
@@ -37,9 +40,7 @@ def label_list(folder: Path, *, max_unpacked: int | None = None) -> list[str] | 
                     raise DataError("every line holds one label name as a JSON string", path=path, line=line)
                 names.append(name)
         return distinct_names(names, path)
-    if (path := find_beside(folder, "labels.txt")) is not None:
-        return distinct_names(read_names(path, max_unpacked=max_unpacked), path)
-    return None
+    return None if plain is None else distinct_names(read_names(plain, max_unpacked=max_unpacked), plain)
 
 
 def read_names(path: Path, **how: Any) -> list[str]:

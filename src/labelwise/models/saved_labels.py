@@ -16,6 +16,8 @@ MOST_BYTES = 1 << 31
 def read_labels(folder: Path, n_labels: int) -> list[str]:
     """The names, as many as the model has labels; all of them different, and none that cannot be written again."""
     file = folder / QUOTED if (folder / QUOTED).exists() else folder / PLAIN
+    if file.name == QUOTED and (folder / PLAIN).exists():
+        raise damaged(folder, f"it has both {PLAIN} and {QUOTED}, and only one can hold its label names")
     if not file.exists():
         raise damaged(folder, f"it lacks its {n_labels} label names")
     try:
@@ -24,10 +26,25 @@ def read_labels(folder: Path, n_labels: int) -> list[str]:
         raise damaged(file, f"it is not UTF-8 ({err.reason} at byte {err.start})") from err
     if lines and not lines[-1]:
         lines.pop()
+    if file.name == PLAIN:
+        lines = _without_returns(lines, file)
     if len(lines) != n_labels:
         raise damaged(folder, f"it lacks its {n_labels} label names: {file.name} has {len(lines)}")
     names = lines if file.name == PLAIN else [_unquoted(line, number, file) for number, line in enumerate(lines, 1)]
     return distinct_names(names, file)
+
+
+def _without_returns(lines: list[str], file: Path) -> list[str]:
+    """The lines of a file of plain names, which another program may have given the line ends of Windows.
+
+    A model whose names hold carriage returns has its names in the other file, so that none of them belongs to a name.
+    """
+    if lines and all(line.endswith("\r") for line in lines):
+        lines = [line[:-1] for line in lines]
+    for number, line in enumerate(lines, 1):
+        if "\r" in line:
+            raise damaged(file, f"line {number} holds a carriage return, which no name in this file has")
+    return lines
 
 
 def _unquoted(line: str, number: int, file: Path) -> str:
