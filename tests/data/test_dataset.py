@@ -67,15 +67,27 @@ def test_what_does_not_fit_is_refused(changes, message):
         make(**changes)
 
 
-@pytest.mark.parametrize("rows", [[True, False, True], np.array([1.5]), None, (i for i in [1]), 10**30, [[1], [2]], 1])
-def test_rows_that_are_no_numbers_of_rows(rows):
-    with pytest.raises(DataError, match=r"no list of whole numbers; of a mask, give numpy.flatnonzero\(mask\)"):
-        make().take(rows)
-
-
 def test_rows_far_out_of_range():
     assert make().take([-1]).texts == ["green apple"]
     assert len(make().take([])) == 0
     for rows in ([3], [-4], np.array([2**64 - 1], np.uint64)):
         with pytest.raises(DataError, match="but there are 3 documents"):
             make().take(rows)
+
+
+def test_rows_are_taken_by_a_mask():
+    data = Dataset(Y=sp.csr_array(np.eye(3)), labels=list("abc"), texts=list("xyz"))
+    assert data.take([True, False, True]).texts == ["x", "z"]
+    assert data.take(np.array([-1, 0], np.int8)).texts == ["z", "x"]
+    assert data.take([]).texts == []
+
+
+@pytest.mark.parametrize(
+    "rows", [[0.7], ["1"], None, 1, [[0, 1]], [2**70], "01", {0}, [None], [1j], slice(2), [True], [[0], [0, 1]],
+             np.ma.masked_array([0, 1], [True, False]), np.array([2**63], np.uint64)],
+    ids=str,
+)  # fmt: skip
+def test_rows_that_are_no_whole_numbers_are_refused(rows):
+    data = Dataset(Y=sp.csr_array(np.eye(3)), labels=list("abc"), texts=list("xyz"))
+    with pytest.raises(DataError, match=r"the rows are|the mask of rows has 1|the row 9223372036854775808"):
+        data.take(rows)

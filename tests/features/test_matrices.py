@@ -202,3 +202,68 @@ def test_label_values_other_than_0_and_1_are_refused_or_said(entry, tmp_path, ca
     for plain in (BINARY, BINARY.astype(bool), BINARY.astype(np.int64), sp.coo_array(BINARY)):
         use(plain)
     assert not [one for one in caplog.records if "weights" in one.getMessage()]
+
+
+SMALL = np.array([[1.0, 0, 2], [0, 3, 0], [0, 0, 4], [5, 0, 0]])
+
+
+def exchanged(matrix, **parts):
+    """A matrix with other arrays."""
+    for name, part in parts.items():
+        setattr(matrix, name, part)
+    return matrix
+
+
+def with_lists(rows=None, values=None):
+    """A matrix of lists whose first row has other columns or values."""
+    matrix = sp.lil_array(SMALL)
+    matrix.rows[0], matrix.data[0] = rows or matrix.rows[0], values or matrix.data[0]
+    return matrix
+
+
+def with_key(key, value=9.0):
+    """A dictionary of keys with one more key."""
+    matrix = sp.dok_array(SMALL)
+    matrix._dict[key] = value
+    return matrix
+
+
+DIAGONAL = sp.dia_array(SMALL)
+WRONG = {
+    "lists with fewer values": lambda: with_lists(values=[1.0]),
+    "lists with more values": lambda: with_lists(values=[1.0, 2.0, 3.0]),
+    "lists with fractions": lambda: with_lists(rows=[0.7, 2.2]),
+    "lists with strings": lambda: with_lists(values=["1", "2"]),
+    "lists of another number": lambda: exchanged(sp.lil_array(SMALL), rows=sp.lil_array(SMALL).rows[:2]),
+    "keys with fractions": lambda: with_key((0.5, 1.2)),
+    "keys of three numbers": lambda: with_key((0, 1, 1)),
+    "keys with strings as values": lambda: with_key((0, 1), "9"),
+    "fewer offsets": lambda: exchanged(DIAGONAL.copy(), offsets=DIAGONAL.offsets[:-1]),
+    "more offsets": lambda: exchanged(DIAGONAL.copy(), offsets=np.append(DIAGONAL.offsets, 9)),
+    "offsets with fractions": lambda: exchanged(DIAGONAL.copy(), offsets=DIAGONAL.offsets * 1.5),
+    "the same offset again": lambda: exchanged(DIAGONAL.copy(), offsets=np.zeros_like(DIAGONAL.offsets)),
+    "one diagonal": lambda: exchanged(DIAGONAL.copy(), data=DIAGONAL.data[0]),
+    "lists as diagonals": lambda: exchanged(DIAGONAL.copy(), data=DIAGONAL.data.tolist()),
+    "blocks without rows": lambda: exchanged(sp.bsr_array(SMALL, blocksize=(2, 3)), data=np.ones((2, 0, 3))),
+    "no blocks": lambda: exchanged(sp.bsr_array(SMALL, blocksize=(2, 3)), data=np.ones(2)),
+    "no coordinates": lambda: exchanged(sp.coo_array(SMALL), coords=None),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("read", [feature_matrix, indicator_matrix])
+def test_parts_that_do_not_fit_are_refused_before_scipy_reads_them(name, read):
+    with pytest.raises(DataError, match=r"is damaged: .*; build it again"):
+        read(WRONG[name]())
+
+
+def test_masked_values_are_not_taken_for_values():
+    matrix = sp.csr_array(SMALL)
+    matrix.data = np.ma.masked_array(matrix.data, matrix.data == 3)
+    with pytest.raises(DataError, match="X has masked values; fill them"):
+        feature_matrix(matrix)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
+def test_all_forms_of_a_sound_matrix_are_read(form):
+    assert feature_matrix(sp.csr_array(SMALL).asformat(form)).toarray().tolist() == SMALL.tolist()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise.data.label_names import distinct
@@ -142,11 +143,16 @@ class Dataset:
         return int(self.Y.shape[1])
 
     def take(self, rows: Sequence[int] | Ints) -> Self:
-        """The documents `rows`, in that order, over the same labels; negative numbers count from the end."""
-        rows = _whole_numbers(rows)
+        """The documents `rows`, in that order, over the same labels.
+
+        Parameters
+        ----------
+        rows
+            Numbers of documents, counted from 0, or from the end if negative; or a mask, one True or False a document.
+        """
+        rows = _row_numbers(rows, len(self))
         if rows.size and not -len(self) <= rows.min() <= rows.max() < len(self):
             raise DataError(f"the rows {rows.min()} to {rows.max()} are asked for, but there are {len(self)} documents")
-        rows = rows.astype(np.int64)
         return replace(
             self,
             Y=self.Y[rows],
@@ -205,12 +211,18 @@ class Dataset:
         return replace(self, Y=Y, labels=names, label_texts=texts)
 
 
-def _whole_numbers(rows: Any) -> Ints:
-    """Numbers of rows as an array; a mask is refused, which would be taken for the rows 0 and 1."""
+def _row_numbers(rows: Any, n_docs: int) -> npt.NDArray[np.int64]:
+    """The numbers of the rows that a caller names, by a list of them or by a mask."""
     try:
         found = np.asarray(rows)
-    except ValueError:  # lists of different lengths
-        found = np.array(None)
-    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
-        raise DataError("the rows to take are no list of whole numbers; of a mask, give numpy.flatnonzero(mask)")
-    return found
+    except ValueError:  # lists of several lengths
+        found = np.empty((0, 0))
+    if isinstance(rows, np.ma.MaskedArray) or found.ndim != 1 or (found.size and found.dtype.kind not in "iub"):
+        raise DataError(f"the rows are {type_and_value(rows)}; give whole numbers from 0, or a mask of the documents")
+    if found.dtype.kind == "b":
+        if len(found) != n_docs:
+            raise DataError(f"the mask of rows has {len(found)} entries, but there are {n_docs} documents")
+        return np.flatnonzero(found)
+    if found.dtype.kind == "u" and found.size and found.max() > np.iinfo(np.int64).max:
+        raise DataError(f"the row {found.max()} is asked for, but there are {n_docs} documents")
+    return found.astype(np.int64)

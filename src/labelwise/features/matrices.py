@@ -8,6 +8,8 @@ over the indices and one over the values.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -80,24 +82,31 @@ def checked_csr(matrix: Any, name: str) -> tuple[Csr, bool]:
             f"{name} is of class {type(matrix).__name__}, not a sparse matrix with two dimensions; "
             f"wrap a dense one as scipy.sparse.csr_array({name})"
         )
+    try:
+        csr = _converted(matrix, name)
+    except DataError:
+        raise
+    except (AttributeError, TypeError, ValueError, LookupError, ArithmeticError) as err:  # a part was exchanged
+        raise DataError(f"{name} is damaged: its arrays do not fit each other; build it again") from err
+    return csr, _is_sorted(csr)
+
+
+def _converted(matrix: Any, name: str) -> Csr:
+    """A sparse matrix as CSR, after checks of all that scipy reads without looking."""
     if max(matrix.shape) > LARGEST:
         raise DataError(f"{name} has the shape {matrix.shape}; at most {LARGEST} rows and columns are possible")
-    if matrix.format in ("csr", "csc", "bsr", "coo") and not isinstance(matrix.data, np.ndarray):
-        raise _damaged(name, matrix.shape)
-    if isinstance(getattr(matrix, "data", None), np.ma.MaskedArray):
-        raise DataError(f"{name} has masked values; fill them, or leave these entries out")
+    if matrix.format in ("csr", "csc", "bsr", "coo", "dia"):
+        if isinstance(matrix.data, np.ma.MaskedArray):
+            raise DataError(f"{name} has masked values; fill them, or leave these entries out")
+        if not isinstance(matrix.data, np.ndarray):
+            raise _damaged(name, matrix.shape)
     if matrix.dtype.kind not in _NUMBERS:
         raise DataError(f"{name} has values of the type {matrix.dtype}; give real numbers, such as float32")
     if matrix.format in ("csr", "csc", "bsr"):
         _check_compressed(matrix, name)
-    elif matrix.format == "coo":
-        for axis, coordinates in enumerate((matrix.row, matrix.col)):
-            if coordinates.size != matrix.data.size or not _in_range(coordinates, matrix.shape[axis]):
-                raise _damaged(name, matrix.shape)
-    elif matrix.format == "dia" and not _has_an_offset_for_each_diagonal(matrix):
+    elif not _IS_WHOLE[matrix.format](matrix):
         raise _damaged(name, matrix.shape)
-    csr = _as_csr(matrix, name)
-    return csr, _is_sorted(csr)
+    return _as_csr(matrix, name)
 
 
 def sorted_copy(csr: Csr) -> Csr:
@@ -164,15 +173,55 @@ def _check_compressed(matrix: Any, name: str) -> None:
         raise _damaged(name, matrix.shape)
 
 
-def _has_an_offset_for_each_diagonal(matrix: Any) -> bool:
-    """Whether a matrix of diagonals tells once for each of them where it lies: scipy reads as many offsets as rows."""
-    offsets, data = matrix.offsets, matrix.data
-    fits = isinstance(data, np.ndarray) and data.ndim == 2 and _holds_whole_numbers(offsets)
-    return fits and len(data) == len(offsets) == len(np.unique(offsets))
+def _has_coordinates(matrix: Any) -> bool:
+    """Whether each value of a matrix of coordinates has a row and a column."""
+    axes = zip((matrix.row, matrix.col), matrix.shape, strict=True)
+    return all(one.size == matrix.data.size and _in_range(one, n) for one, n in axes)
+
+
+def _has_lists(matrix: Any) -> bool:
+    """Whether each row of a matrix of lists has as many columns as values; scipy moves the rest to other rows."""
+    rows, values = matrix.rows, matrix.data
+    if not all(isinstance(lists, np.ndarray) and lists.shape == matrix.shape[:1] for lists in (rows, values)):
+        return False
+    pairs = zip(rows, values, strict=True)
+    if not all(isinstance(own, list) and isinstance(its, list) and len(own) == len(its) for own, its in pairs):
+        return False
+    return _are(chain.from_iterable(rows), "iu") and _are(chain.from_iterable(values), _NUMBERS)
+
+
+def _has_keys(matrix: Any) -> bool:
+    """Whether the keys of a dictionary are pairs of whole numbers, and its values numbers."""
+    keys = list(matrix.keys())
+    pairs = all(isinstance(key, tuple) and len(key) == 2 for key in keys)
+    return pairs and _are(chain.from_iterable(keys), "iu") and _are(matrix.values(), _NUMBERS)
+
+
+def _has_diagonals(matrix: Any) -> bool:
+    """Whether a matrix of diagonals has one offset for each; scipy reads past the end where there are fewer."""
+    offsets, values = matrix.offsets, matrix.data
+    if not _holds_whole_numbers(offsets) or not isinstance(values, np.ndarray):
+        return False
+    return bool(values.ndim == 2 and len(values) == offsets.size == np.unique(offsets).size)
+
+
+_IS_WHOLE: dict[str, Callable[[Any], bool]]
+_IS_WHOLE = {"coo": _has_coordinates, "lil": _has_lists, "dok": _has_keys, "dia": _has_diagonals}
+"""The checks of the forms that are no compressed rows or columns."""
+
+
+def _are(values: Iterable[Any], kinds: str) -> bool:
+    """Whether values are numbers of some kinds of numpy."""
+    try:
+        found = np.array(list(values))
+    except (ValueError, OverflowError):  # values of several lengths
+        return False
+    return not found.size or (found.ndim == 1 and found.dtype.kind in kinds)
 
 
 def _holds_whole_numbers(array: Any) -> bool:
-    return isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind in "iu"
+    plain = isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray)
+    return plain and array.ndim == 1 and array.dtype.kind in "iu"
 
 
 def _in_range(indices: npt.NDArray[Any], n: int) -> bool:
