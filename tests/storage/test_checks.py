@@ -21,6 +21,7 @@ from labelwise.storage.checks import (
     parse_json,
     typed,
 )
+from labelwise.storage.shared_parts import SharedParts
 
 # ---------------------------------------------------------------------- files
 
@@ -323,3 +324,10 @@ def test_a_matrix():
     ):
         with pytest.raises(StorageError):
             checked_matrix(parts, shape, "m")
+
+
+def test_a_link_to_a_shared_part_beside_the_part_itself_is_refused(tmp_path):
+    (tmp_path / "tfidf").mkdir()
+    (tmp_path / "tfidf.link.json").write_text('{"folder": "../../shared/tfidf-1"}')
+    with pytest.raises(StorageError, match="lies beside the folder tfidf"):
+        SharedParts().load(tmp_path / "tfidf", str)

@@ -59,6 +59,12 @@ def with_array(matrix: Any, part: str, change: Callable[[Any], Any]) -> Any:
     return changed
 
 
+def with_key(matrix: Any, key: Any) -> Any:
+    """A dictionary of keys with one more key, which scipy would not take."""
+    matrix._dict[key] = 1.0
+    return matrix
+
+
 def matrices(good: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Matrices of every form, and with every sort of damage."""
     for form in ("csr", "csc", "coo", "bsr", "lil", "dok", "dia"):
@@ -80,6 +86,18 @@ def matrices(good: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "coo, row out of range", lambda: with_part(good.tocoo(), "row", 0, 10**6)
     yield "coo, column out of range", lambda: with_part(good.tocoo(), "col", 0, -1)
     yield "lil, row out of range", lambda: with_part(good.tolil(), "rows", 0, [10**6] * 3)
+    yield "lil, a row without its values", lambda: with_part(good.tolil(), "data", 0, [1.0])
+    yield "lil, fractional columns", lambda: with_part(good.tolil(), "rows", 0, [0.7] * len(good.tolil().rows[0]))
+    for key in ((0.5, 1.2), (-1, 1), (0, 10**6), (0, 1, 1), ("a", 1), 5):
+        yield f"dok, the key {key}", lambda k=key: with_key(good.todok(), k)
+    for what, change in (
+        *(("few", lambda a: a[:-1]), ("many", lambda a: np.append(a, a[-1] + 1)), ("fractional", lambda a: a * 1.5)),
+        *(("equal", np.zeros_like), ("far", lambda a: a + 10**6), ("a list of", lambda a: a.tolist())),
+    ):
+        yield f"dia, {what} offsets", lambda c=change: with_array(good.todia(), "offsets", c)
+    yield "masked values", lambda: with_array(good, "data", lambda a: np.ma.masked_array(a, a > 0.5))
+    yield "masked indices", lambda: with_array(good, "indices", lambda a: np.ma.masked_array(a, a > 2))
+    yield "dense and masked", lambda: np.ma.masked_array(good.toarray(), good.toarray() > 0.5)
     for value in (np.nan, np.inf, -np.inf, -1.0, 2.0, 0.5, 0.0, 3.4e38, 1e300, 1e-320):
         yield f"the value {value}", lambda v=value: with_part(good, "data", 3, v)
         yield f"dense with the value {value}", lambda v=value: with_part(good, "data", 3, v).toarray()
@@ -172,6 +190,10 @@ def numbers() -> Iterator[tuple[str, Any]]:
     for at, value in enumerate(NUMBERS):
         shown = "10**5000" if isinstance(value, int) and abs(value) > 1 << 80 else repr(value)
         yield f"{at}: {type(value).__name__} {shown if '0x' not in shown else ''}", value
+
+
+PATHS = (None, b"place", 5, 1.5, True, [], ["a"], "a\0b", "a\ud800", "x" * 300, "x/" * 5000, object())
+MASKS = ([True], [True] * N_DOCS, [0.7], [[0]], np.ma.masked_array([0, 1], [True, False]), slice(2), {0}, "01", [-1])
 
 
 # ---------------------------------------------------------------------- what is called
@@ -420,6 +442,19 @@ def other_functions() -> Iterator[Edge]:
     def data() -> Any:
         return Dataset(Y=Y, labels=[f"label {j}" for j in range(N_LABELS)], texts=TEXTS)
 
+    for at, place in enumerate(PATHS):
+        called = {
+            "save": lambda p=place: fitted("parabel").save(p),
+            "load_model": lambda p=place: labelwise.load_model(p),
+            "load_dataset": lambda p=place: labelwise.load_dataset(p),
+            "convert from": lambda p=place: labelwise.convert(p, "x" * 300, to="csv"),
+            "convert to": lambda p=place: labelwise.convert(str(tiny_encoder()), p, to="csv"),
+            "read_predictions": lambda p=place: labelwise.read_predictions(p),
+            "write": lambda p=place: fitted("parabel").predict(TEXTS).write(p),
+        }
+        yield from ((f"{name}: path {at}", call) for name, call in called.items())
+    for at, rows in enumerate((*MASKS, *NUMBERS)):
+        yield f"Dataset.take: {at}", lambda r=rows: data().take(r)
     for name, make in text_lists():
         yield f"Tfidf: fit_transform, {name}", lambda m=make: Tfidf(threads=1).fit_transform(m())
         yield f"Tfidf: transform, {name}", lambda m=make: Tfidf(threads=1).fit(TEXTS).transform(m())

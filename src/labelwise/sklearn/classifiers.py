@@ -52,6 +52,7 @@ from labelwise.config import (
     XTransformerConfig,
 )
 from labelwise.config.presets import load_preset
+from labelwise.config.settings import shown
 from labelwise.errors import UsageError, need
 from labelwise.types import OnEvent
 
@@ -217,8 +218,8 @@ class EnsembleClassifier(LabelwiseClassifier):
     @property
     def preset(self) -> EnsembleConfig:
         """The members' settings, each with the seed and the threads of all."""
-        if isinstance(self.members, str):
-            raise UsageError(f"members is {self.members!r}; give a list of presets")
+        if isinstance(self.members, str) or not isinstance(self.members, Sequence):
+            raise UsageError(f"members is {shown(self.members)}; give a list of presets")
         loaded = [load_preset(member) if isinstance(member, str | Path) else member for member in self.members]
         return EnsembleConfig(members=tuple(loaded))
 

@@ -17,7 +17,7 @@ from labelwise.storage.checks import check_folder
 
 T = TypeVar("T")
 SHARED = "shared"
-_LINK = re.compile(rf"((?:\.\./)+){SHARED}/([a-z]+)-[0-9]+")
+_LINK = re.compile(rf"((?:\.\./)+){SHARED}/([a-z]+)-[0-9]{{1,9}}")
 _MEMBER = re.compile(r"members/[0-9]{2,}(/[a-z]+)?")
 """Where a link lies in the folder of an ensemble: in a member's folder, or in that of its matcher."""
 
@@ -66,6 +66,8 @@ class SharedParts:
     def load(self, folder: Path, load: Callable[[Path], T]) -> T:
         """Read a part; one that was read before is given again."""
         place = folder
+        if folder.is_dir() and os.path.lexists(_link(folder)):
+            raise StorageError(f"{_link(folder)} lies beside the folder {folder.name}; copy or make the model again")
         if not folder.is_dir() and _link(folder).is_file():
             place = _shared_part(folder)
         place = place.resolve()
