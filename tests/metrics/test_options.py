@@ -234,6 +234,12 @@ def test_draws_begin_with_the_seed():
     np.testing.assert_allclose(intervals._flipped_sums(columns, 3, np.random.default_rng(5)), wanted)
 
 
+def test_documents_are_drawn_in_the_same_parts_in_every_version():
+    # The parts decide which numbers are drawn: with others, the intervals of a seed would be others.
+    assert intervals._chunks(5) == [range(5)]
+    assert intervals._chunks(65_537) == [range(32_768), range(32_768, 65_536), range(65_536, 65_537)]
+
+
 @pytest.mark.parametrize("resamples", [1, 64, 65, 130])
 def test_resamples_of_any_number(resamples):
     assert intervals._resampled_sums(np.ones((1, 5)), resamples, np.random.default_rng(0)).tolist() == [[5]] * resamples

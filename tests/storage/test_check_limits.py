@@ -265,3 +265,14 @@ def test_a_level_without_parents_or_children_is_refused():
     for changes in ({"child_indptr": [0]}, {"child_indptr": [0, 0], "row_indptr": [0, 0], "entry_indptr": [0, 0]}):
         with pytest.raises(StorageError, match="the array 'child_ids' names no child; copy or make it again"):
             load_level(arrays_with(**empty | changes), n_features=5, n_dense=1)
+
+
+def test_a_level_of_one_child_is_right():
+    one = {"child_indptr": [0, 1], "child_ids": np.zeros(1, np.int32), "row_indptr": [0, 1], "entry_indptr": [0, 1]}
+    one |= {
+        "row_feature": np.array([4], np.uint32),
+        "row_end": np.ones(1, np.uint32),
+        "dense": np.ones((1, 1), np.float16),
+    }
+    one |= {"entry_child": np.zeros(1, np.uint8), "entry_value": np.ones(1, np.float16)}
+    assert load_level(arrays_with(**one), n_features=5, n_dense=1).n_children == 1
