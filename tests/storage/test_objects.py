@@ -364,7 +364,7 @@ def test_settings_of_earlier_versions(tmp_path):
     for wrong in ([1], None, {"inner": 5}, {"inner": 5, "deep": 3}):
         with pytest.raises(StorageError, match="where a table of entries belongs"):
             restore(Outer, wrong, "c")
-    with pytest.raises(StorageError, match=r"c: inner has settings that labelwise .* does not know \(a, b\); it was"):
+    with pytest.raises(StorageError, match=r"c: inner has settings that labelwise .* does not know \(a, b\); a newer"):
         restore(Outer, {"inner": {"b": 1, "a": 2}}, "c")
     with pytest.raises(StorageError, match=r"c has settings that are wrong: .*min_df.*; copy or make it again"):
         restore(TfidfConfig, {"min_df": -1}, "c")
