@@ -2,7 +2,9 @@
 grown and exported."""
 
 import json
+import pickle
 import re
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -228,6 +230,23 @@ def test_a_saved_model_is_found_and_answers_with_the_same_bits(model, texts, tmp
     assert {name for name, _ in changed if not name.endswith(("config.json", "encoder.json"))} == set()
     card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     assert model.title() in card
+
+
+def test_a_model_goes_through_a_pickle_and_answers_with_the_same_bits(model, texts):
+    again = pickle.loads(pickle.dumps(model))
+    again = pickle.loads(pickle.dumps(again))  # its files are temporary ones
+    assert (type(again), again.config, again.labels_) == (type(model), model.config, model.labels_)
+    assert list(again.predict(texts, top_k=5)) == list(model.predict(texts, top_k=5))
+    copied = copy(model)
+    assert copied.__dict__.keys() == model.__dict__.keys()
+    assert list(copied.predict(texts[:1])) == list(model.predict(texts[:1]))
+
+
+@pytest.mark.parametrize("kind", FITTED)
+def test_a_model_that_is_not_fitted_goes_through_a_pickle(kind, configs):
+    again = pickle.loads(pickle.dumps(new_model(configs[kind])))
+    assert again.config == configs[kind]
+    assert not hasattr(again, "labels_")
 
 
 def test_the_report_is_the_same_after_json(model):

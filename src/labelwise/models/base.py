@@ -20,6 +20,7 @@ from labelwise.features.texts import listed
 from labelwise.models.calibrator import CALIBRATED_ON, Calibrator
 from labelwise.models.exemplars import Exemplars
 from labelwise.models.holdout import HoldoutEvaluation
+from labelwise.models.pickling import files_of, from_files
 from labelwise.models.prediction_cache import PredictionCache
 from labelwise.models.registry import check_destination, known_kind, model_class
 from labelwise.models.saved_labels import read_labels
@@ -101,6 +102,16 @@ class Model(ABC):
     @property
     def _is_fitted(self) -> bool:
         return hasattr(self, "labels_")
+
+    def __reduce__(self) -> tuple[Callable[..., Model], tuple[Any]]:
+        """A fitted model goes into a pickle as the files that `save` writes."""
+        return (from_files, (files_of(self),)) if self._is_fitted else (self.__class__, (self.config,))
+
+    def __copy__(self) -> Self:
+        """A model of the same parts."""
+        made = object.__new__(self.__class__)
+        made.__dict__.update(self.__dict__)
+        return made
 
     def __repr__(self) -> str:
         if not self._is_fitted:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Sequence
 from dataclasses import is_dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -25,7 +21,7 @@ from labelwise.data.frames import plain_documents
 from labelwise.errors import DataError, UsageError
 from labelwise.features.matrices import feature_matrix
 from labelwise.features.texts import text_list
-from labelwise.models.base import Model, checked_top_k, load_model
+from labelwise.models.base import Model, checked_top_k
 from labelwise.models.registry import new_model
 from labelwise.sklearn.answers import chosen_labels, filled, formed, shares
 from labelwise.sklearn.classes import Targets, encoded, holds_lists, targets_of
@@ -205,31 +201,6 @@ class LabelwiseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.one_d_array, tags.input_tags.two_d_array = self._texts_only, not self._texts_only
         tags.classifier_tags.multi_label = True
         return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A model goes into a pickle as the files that `save` writes."""
-        state = dict(super().__getstate__())
-        if "model_" in state:
-            with tempfile.TemporaryDirectory() as place:
-                folder = Path(place) / "model"
-                state["model_"].save(folder)
-                files = [file for file in folder.rglob("*") if file.is_file()]
-                state["model_"] = {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        files = state.pop("model_", None)
-        super().__setstate__(state)
-        if files is None:
-            return
-        place = Path(tempfile.mkdtemp(prefix="labelwise-"))
-        for name, content in files.items():
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            (place / name).write_bytes(content)
-        self.model_ = load_model(place)
-        # Weights are mapped from the files, which therefore stay as long as the model does.
-        weakref.finalize(self.model_, shutil.rmtree, place, ignore_errors=True)
 
 
 def _parameter(setting: str) -> str:
