@@ -79,6 +79,7 @@ TESTED_BY = {
     "data/formats/writer": "data/test_conversion",
     "data/options": "data/test_load",
     "data/targets": "models/test_linear_tree",
+    "datasets/paper/prepare": "datasets/paper/test_get",
     "datasets/shop/brands": "datasets/test_shop",
     "datasets/shop/catalog": "datasets/test_shop",
     "datasets/shop/clicks": "datasets/test_shop",
