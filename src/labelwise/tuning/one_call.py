@@ -119,7 +119,7 @@ def read_documents(
     """The training documents of what `train` takes, and the settings of the model among its keywords."""
     reading = {name: settings[name] for name in _READING if name in settings}
     rest = {name: value for name, value in settings.items() if name not in reading}
-    return _read(data, labels, reading, on_event)[0], rest
+    return _read(data, labels, reading, on_event, BadRows())[0], rest
 
 
 def _read(
