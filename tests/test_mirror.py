@@ -109,6 +109,7 @@ TESTED_BY = {
     "index/bisect": "index/test_build",
     "index/kmeans": "index/test_build",
     "index/rows": "index/test_build",
+    "integrations/annif_hyperopt": "integrations/test_annif",
     "integrations/onnx_export": "integrations/onnx/test_onnx_export",
     "match/base": "match/test_finetuned",
     "match/frozen": "models/test_xtransformer",
