@@ -47,6 +47,7 @@ OTHER_TESTS = {
     "serve/test_incremental": "the server with a model that grows",
     "serve/test_malformed": "all routes with arbitrary requests",
     "serve/test_neural": "the server with a model that has an encoder",
+    "tools/test_check_dist": "the program that checks a release, and hatch_build.py",
     "tools/test_dist": "the programs that make a release",
     "tools/test_fuzz": "the programs that try hostile input",
     "tools/test_mutation": "the program that changes the code",
