@@ -135,6 +135,7 @@ MADE_BY_RECIPES = {
 def test_every_python_file_that_a_page_names_exists():
     folders = ("src", "tests", "docs", "benchmarks", "tools", "examples")
     files = {f"/{path.relative_to(ROOT).as_posix()}" for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    files |= {f"/{path.name}" for path in ROOT.glob("*.py")}
     named = re.compile(r"(?<![\w./:-])((?:[\w.-]+/)*[\w-]+\.py)\b")
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))):
         names = set(named.findall(page.read_text(encoding="utf-8"))) - MADE_BY_RECIPES

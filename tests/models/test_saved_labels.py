@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from labelwise.errors import LabelwiseError
-from labelwise.models.saved_labels import read_labels
+from labelwise.models.saved_labels import read_labels, read_subject_names, write_subject_names
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,20 @@ def test_names_that_are_refused(tmp_path, file, content, message):
     (tmp_path / file).write_bytes(content)
     with pytest.raises(LabelwiseError, match=message):
         read_labels(tmp_path, 2)
+
+
+def test_names_of_subjects_come_back(tmp_path):
+    assert read_subject_names(tmp_path) is None
+    for nothing in (None, {}):
+        write_subject_names(tmp_path, nothing)
+        assert not list(tmp_path.iterdir())
+    names = {"http://x.org/1": "birds", "urn:x:2": "größe > 2"}
+    write_subject_names(tmp_path, names)
+    assert read_subject_names(tmp_path) == names
+
+
+@pytest.mark.parametrize("content", [b"u\tbirds\n", b"<u>\n", b"<u>\t\n", b"<u>\tb\n\xff\n"])
+def test_damaged_names_of_subjects_are_refused(tmp_path, content):
+    (tmp_path / "subjects.tsv").write_bytes(content)
+    with pytest.raises(LabelwiseError, match=r"subjects\.tsv"):
+        read_subject_names(tmp_path)

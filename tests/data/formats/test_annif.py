@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelwise.data import convert, load_dataset, load_splits
-from labelwise.data.formats.annif import from_uri, is_iri, read_vocabulary, to_uri
+from labelwise.data.formats.annif import from_uri, is_iri, read_vocabulary, subject_names, to_uri
 from labelwise.errors import DataError, UsageError
 from tests.data.examples import dense, write_jsonl, write_text
 
@@ -87,3 +87,13 @@ def test_prefixes_and_vocabularies_that_are_wrong(tmp_path):
         convert(tmp_path / "a", tmp_path / "b", "csv", iri_prefix="urn:x:")
     with pytest.raises(DataError, match="line 2: every line is <uri>, a tab and a name"):
         read_vocabulary(write_text(tmp_path / "v.tsv", "<a>\tb\nc\td\n"))
+
+
+def test_names_of_subjects_are_those_of_labels_that_are_uris(tmp_path):
+    vocabulary = "<u:1>\tbirds\n<u:2>\tu:2\n<u:3>\n<u:4>\tcats\tnotation\n"
+    write_text(tmp_path / "subjects.tsv", vocabulary)
+    assert subject_names(tmp_path, ["u:1", "u:2", "u:3", "u:4", "dogs"]) == {"u:1": "birds", "u:4": "cats"}
+    assert subject_names(tmp_path, ["dogs"]) is None
+    assert subject_names(tmp_path / "train.tsv", ["u:1"]) is None
+    write_text(tmp_path / "subjects.tsv", "subject,name\n")
+    assert subject_names(tmp_path, ["u:1"]) is None

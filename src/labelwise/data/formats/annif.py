@@ -5,6 +5,7 @@ other is given, and the label, percent-encoded. On reading it is the label again
 where labels.txt has the label and subjects.tsv its IRI. Absolute IRIs are kept to the letter.
 """
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from labelwise.data.formats.writer import NO_IDS, TextWriter, named_rows, one_li
 from labelwise.data.label_names import find_beside, label_list
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.errors import DataError, UsageError
+
+log = logging.getLogger(__name__)
 
 PREFIX = "urn:labelwise:"
 """Begins the IRIs of labels that are no IRIs, if no other prefix is given."""
@@ -76,6 +79,19 @@ def read_vocabulary(path: Path, *, max_unpacked: int | None = None) -> dict[str,
             if name := rest.partition("\t")[0].strip():
                 names[uri.strip()[1:-1]] = name
     return names
+
+
+def subject_names(folder: Path, labels: Sequence[str]) -> dict[str, str] | None:
+    """The names of those labels that are URIs, from subjects.tsv in a folder of data; None if it names none of them."""
+    path = find_beside(folder, VOCABULARY) if folder.is_dir() else None
+    if path is None:
+        return None
+    try:
+        vocabulary = read_vocabulary(path)
+    except DataError as error:  # a file of somebody else's that has this name
+        log.warning("names of subjects are not read: %s", error)
+        return None
+    return {label: vocabulary[label] for label in labels if vocabulary.get(label, label) != label} or None
 
 
 @dataclass(kw_only=True)
