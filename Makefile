@@ -59,6 +59,7 @@ fuzz: $(VENV)/.dev
 dist: $(VENV)/.all
 	$(PIP) install -c constraints.txt hatchling
 	$(BIN)/python tools/dist.py
+	$(BIN)/python tools/check_dist.py dist
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

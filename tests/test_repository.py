@@ -13,6 +13,7 @@ YAML_FILES = (
     "CITATION.cff",
     ".pre-commit-config.yaml",
     ".github/workflows/ci.yml",
+    ".github/workflows/release.yml",
     ".github/ISSUE_TEMPLATE/bug.yml",
     ".github/ISSUE_TEMPLATE/config.yml",
     ".github/ISSUE_TEMPLATE/idea.yml",
@@ -62,13 +63,37 @@ def test_every_python_that_is_promised_is_tested(project):
 def test_workflows_run_targets_and_extras_that_exist(project):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
-    files = (".github/workflows/ci.yml", ".pre-commit-config.yaml", ".github/pull_request_template.md")
+    files = (
+        ".github/workflows/ci.yml",
+        ".github/workflows/release.yml",
+        ".pre-commit-config.yaml",
+        ".github/pull_request_template.md",
+    )
     text = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in files)
     used = {word for line in re.findall(r"\bmake ([a-z][a-z -]*[a-z])", text) for word in line.split()}
     assert used
     assert used <= targets
     extras = {name for line in re.findall(r'-e "\.\[([\w,]+)\]"', text) for name in line.split(",")}
     assert extras <= project["optional-dependencies"].keys()
+
+
+def test_a_release_is_published_by_a_person_without_a_token():
+    workflow = parsed(".github/workflows/release.yml")
+    assert workflow["permissions"] == {}
+    jobs = workflow["jobs"]
+    publish = jobs["publish"]
+    assert publish["environment"] == "pypi"
+    assert publish["permissions"] == {"id-token": "write"}
+    needed, waiting = set(), ["publish"]
+    while waiting:
+        needs = jobs[waiting.pop()].get("needs", [])
+        waiting += [needs] if isinstance(needs, str) else needs
+        needed |= set(waiting)
+    assert needed == {"attest", "test", "build", "wheel"}
+    for name, job in jobs.items():
+        assert ("id-token" in job["permissions"]) == (name in ("attest", "publish"))
+        assert all("@" in step["uses"] for step in job["steps"] if "uses" in step)
+    assert "secrets." not in (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
 
 
 def test_hooks_use_the_ruff_of_the_constraints():
@@ -110,6 +135,7 @@ MADE_BY_RECIPES = {
 def test_every_python_file_that_a_page_names_exists():
     folders = ("src", "tests", "docs", "benchmarks", "tools", "examples")
     files = {f"/{path.relative_to(ROOT).as_posix()}" for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    files |= {f"/{path.name}" for path in ROOT.glob("*.py")}
     named = re.compile(r"(?<![\w./:-])((?:[\w.-]+/)*[\w-]+\.py)\b")
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))):
         names = set(named.findall(page.read_text(encoding="utf-8"))) - MADE_BY_RECIPES

@@ -236,3 +236,19 @@ def test_ids_may_repeat_in_predictions(labelwise, model, tmp_path):
     out.write_text('{"id": "a", "labels": []}\n')
     result = labelwise("evaluate", out, data, "--bootstrap", 0)
     assert (result.code, "several documents have the id 'a'" in result.err) == (1, True)
+
+
+def test_names_of_uris_are_shown_and_files_keep_the_uris(labelwise, tmp_path):
+    data, model, out = tmp_path / "data", tmp_path / "model", tmp_path / "p.jsonl"
+    data.mkdir()
+    (data / "train.tsv").write_text("a red cat\t<http://x.org/1>\na big dog\t<http://x.org/2>\n" * 40)
+    (data / "subjects.tsv").write_text("<http://x.org/1>\tcats\n<http://x.org/2>\tdogs\n")
+    assert labelwise("train", data, model, "--growing", "--quiet").code == 0
+    assert labelwise("predict", model, "--text", "cat", "--top-k", 1).out.startswith("cats <http://x.org/1> (")
+    assert "cats:\n" in labelwise("explain", model, "cat", "--top-k", 1).out
+    assert labelwise("predict", model, "--text", "cat", "--top-k", 1, "--output", out).code == 0
+    assert json.loads(out.read_text())["labels"][0][0] == "http://x.org/1"
+    more = tmp_path / "more.jsonl"
+    more.write_text(json.dumps({"label": "http://x.org/3", "examples": ["a fast horse", "one horse"]}) + "\n")
+    assert labelwise("add-labels", model, more).code == 0
+    assert labelwise("predict", model, "--text", "cat", "--top-k", 1).out.startswith("cats <http://x.org/1> (")

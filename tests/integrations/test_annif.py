@@ -1,5 +1,6 @@
 """The backend for Annif, used by Annif's own commands, each in its own process."""
 
+import importlib.util
 import json
 import os
 import pickle
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from labelwise import LinearTree, generate_shop, load_model, load_preset, precision_at_k
+from labelwise import LinearTree, convert, generate_shop, load_model, load_preset, precision_at_k
 from labelwise.metrics import ndcg_at_k
 from tests.integrations.test_subjects import CORPUS, VOCABULARY, Document
 
@@ -108,9 +109,8 @@ def test_eval_agrees_with_our_metrics(annif, trained, shop, place, jobs):
 
 def test_training_from_kept_documents(annif, trained):
     before = load_model(trained)
-    done = annif("train", "--cached", "-b", "labelwise.n_trees=1", "-b", "labelwise.n_tres=3", "shop")
+    done = annif("train", "--cached", "-b", "labelwise.n_trees=1", "shop")
     assert done.returncode == 0, done.stderr
-    assert "no setting 'n_tres'" in done.stderr
     after = load_model(trained)
     assert (len(before.trees_), len(after.trees_)) == (2, 1)
     assert after.report_.documents == before.report_.documents
@@ -158,6 +158,7 @@ def test_the_web_server_suggests(annif, trained, shop, place):
     ("command", "said"),
     [
         (("train", "-b", "labelwise.n_trees=x", "shop", "test.tsv"), "Misconfigured project 'shop': .*whole number"),
+        (("train", "-b", "labelwise.presett=plt", "shop", "test.tsv"), "no setting 'presett'; did you mean 'preset'"),
         (("train", "shop", "empty.tsv"), "Not supported project 'shop': cannot train on no documents"),
         (("suggest", "-b", "labelwise.limit=none", "shop"), "Misconfigured project 'shop': limit is 'none'"),
         (("learn", "shop", "test.tsv"), "Not enabled project 'shop'"),
@@ -189,6 +190,38 @@ def test_a_damaged_model_and_another_analyzer_are_errors(annif, trained, place):
 
 def test_without_the_configuration_annif_does_not_know_the_backend(annif, trained):
     assert annif("suggest", "shop", text="a", config="annif.default_config.Config").returncode != 0
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_hyperopt_prints_settings_and_changes_nothing(annif, trained, place, jobs):
+    before = (trained / "config.json").read_bytes()
+    results = place / f"trials-{jobs}.tsv"
+    done = annif("hyperopt", "-T", "2", "-j", jobs, "-m", "NDCG@5", "-r", str(results), "shop", "test.tsv")
+    assert done.returncode == 0, done.stderr
+    score, lines = re.search(r"Got best NDCG@5 score ([0-9.]+) with:\n---\n(.*)---", done.stdout, re.DOTALL).groups()
+    assert float(score) > 0.5
+    found = dict(line.split("=") for line in lines.splitlines())
+    assert sorted(found) == ["cost", "max_leaf", "weight_threshold"]
+    assert load_preset("parabel", **{name: float(value) for name, value in found.items() if name != "max_leaf"})
+    assert len(results.read_text().splitlines()) == 3
+    assert (trained / "config.json").read_bytes() == before
+
+
+def test_a_corpus_that_labelwise_wrote_and_its_vocabulary(annif, place):
+    rows = [
+        {"text": f"{kind} number {n}", "labels": [f"{kind}s -- history"]} for n in range(40) for kind in ("cat", "dog")
+    ]
+    (place / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    convert(place / "own.jsonl", place / "own", "annif")
+    (place / "projects.cfg").write_text(PROJECTS + PROJECT.format(name="own").replace("vocab=shop", "vocab=own"))
+    try:
+        assert annif("load-vocab", "-L", "en", "own", "own/subjects.tsv").returncode == 0
+        done = annif("train", "own", "own/train.tsv")
+        assert done.returncode == 0, done.stderr
+        told = annif("suggest", "-l", "1", "own", text="a dog").stdout
+    finally:
+        (place / "projects.cfg").write_text(PROJECTS)
+    assert told.startswith("<urn:labelwise:dogs%20--%20history>\tdogs -- history\t")
 
 
 # ---------------------------------------------------------------------- the class of the backend
@@ -261,9 +294,14 @@ def test_wrong_settings_and_missing_documents_are_errors(tmp_path):
         backend.train(corpus(*CORPUS), {"hold_out": "2"})
     with pytest.raises(ConfigurationException, match="threads is 0; it must be a whole number of 1 or more"):
         backend.train(corpus(*CORPUS), {"threads": "0"}, jobs=2)
+    if importlib.util.find_spec("torch") is None:
+        with pytest.raises(ConfigurationException, match=r"need torch, .* run: pip install 'labelwise\[neural\]'"):
+            backend.train(corpus(*CORPUS), {"preset": "hybrid"})
     for act in (lambda: backend.train("cached"), lambda: backend.learn(corpus(*CORPUS))):
         with pytest.raises(NotInitializedException, match="train on a corpus first"):
             act()
+    with pytest.raises(NotInitializedException, match="train on a corpus first"):
+        backend.get_hp_optimizer(corpus(*CORPUS), "NDCG").optimize(1, 1, None)
     with pytest.raises(NotInitializedException, match="train the project first"):
         backend.suggest(CORPUS)
     backend.train(corpus(*CORPUS))

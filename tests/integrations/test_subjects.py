@@ -81,24 +81,22 @@ def test_values_are_read_as_toml(given, value):
 def test_settings_of_a_project():
     section = {"name": "Pets", "backend": "labelwise", "vocab": "pets", "language": "en", "limit": "9"}
     train = SubjectTexts(["a cat"], [["u:cat"]]).dataset(VOCABULARY, "en")
-    config, unknown = project_config({**section, "n_tres": "3"}, train)
-    assert config == LinearTreeConfig()
-    assert unknown == ["n_tres"]
+    assert project_config(section, train) == LinearTreeConfig()
     section |= {"preset": "parabel", "n_trees": "2", "ranker.cost": "2", "tfidf.ngram_range": "[1, 2]"}
-    config, unknown = project_config(section, train, jobs=3)
+    config = project_config(section, train, jobs=3)
     assert (config.n_trees, config.ranker.cost, config.tfidf.ngram_range, config.threads) == (2, 2.0, (1, 2), 3)
-    assert unknown == []
-    config, _ = project_config(
-        {"ranker": {"cost": 2, "tolerance": 0.5}, "ranker.tolerance": "2", "threads": "4"}, train
-    )
+    config = project_config({"ranker": {"cost": 2, "tolerance": 0.5}, "ranker.tolerance": "2", "threads": "4"}, train)
     assert (config.ranker.cost, config.ranker.tolerance, config.threads) == (2.0, 2.0, 4)
-    config, _ = project_config({"preset": "hybrid"}, train)
+    config = project_config({"preset": "hybrid"}, train)
     assert config == load_preset("hybrid")
-    config, _ = project_config({"preset": "hybrid", "hold_out": "0.2"}, train)
+    config = project_config({"preset": "hybrid", "hold_out": "0.2"}, train)
     assert isinstance(config, XTransformerConfig)
     assert config.holdout.share == 0.2
     for wrong, said in (
         ({"preset": "parable"}, "no preset 'parable'"),
+        ({"presett": "parabel"}, r"there is no setting 'presett'; did you mean 'preset'\?"),
+        ({"n_tres": "3"}, "did you mean 'n_trees'"),
+        ({"zzzzzz": "3"}, "there are: preset, threads, "),
         ({"n_trees": "many"}, "n_trees is 'many'; it must be a whole number"),
         ({"ranker.cst": "2"}, "no setting 'cst'"),
         ({"anker.cost": "2"}, "no setting 'anker'"),
@@ -109,9 +107,9 @@ def test_settings_of_a_project():
 
 def test_the_hold_out_policy():
     train = SubjectTexts(["a cat", "a dog"], [["u:cat"], ["u:dog"]]).dataset(VOCABULARY, "en")
-    assert project_config({}, train)[0].holdout == HoldoutConfig()
-    config, unknown = project_config({"hold_out": "0", "calibrate": "false"}, train)
-    assert (config.holdout, unknown) == (HoldoutConfig(share=0.0, calibrate=False), [])
+    assert project_config({}, train).holdout == HoldoutConfig()
+    config = project_config({"hold_out": "0", "calibrate": "false"}, train)
+    assert config.holdout == HoldoutConfig(share=0.0, calibrate=False)
     for wrong in ("1", "-0.1", "half", "true"):
         with pytest.raises(UsageError, match="hold_out is"):
             project_config({"hold_out": wrong}, train)
@@ -149,8 +147,8 @@ def test_a_project_with_an_encoder(tmp_path):
     train = SubjectTexts(["a cat", "a dog", "cat and dog"] * 4, [["u:cat"], ["u:dog"], ["u:cat", "u:dog"]] * 4)
     section = {"preset": "hybrid", "encoder.name": str(write_model(tmp_path / "tiny", "bert")), "matcher.device": "cpu"}
     data = train.dataset(VOCABULARY, "en")
-    config, unknown = project_config({**section, "encoder.max_length": "8"}, data)
-    assert (config.encoder.max_length, unknown) == (8, [])
+    config = project_config({**section, "encoder.max_length": "8"}, data)
+    assert config.encoder.max_length == 8
     model = new_model(config).fit_dataset(data)
     assert model.encoder is not None
     assert suggestion_scores(model, ["the dog"], 2).argmax() == data.labels.index("u:dog")

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from labelwise.errors import LabelwiseError
-from labelwise.models.saved_labels import read_labels
+from labelwise.models.saved_labels import read_labels, read_subject_names, write_subject_names
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,20 @@ def test_two_files_of_names_are_refused_since_one_would_win_without_a_word(tmp_p
     (tmp_path / "labels.jsonl").write_text('"b"\n"a"\n')
     with pytest.raises(LabelwiseError, match=r"both labels\.txt and labels\.jsonl"):
         read_labels(tmp_path, 2)
+
+
+def test_names_of_subjects_come_back(tmp_path):
+    assert read_subject_names(tmp_path) is None
+    for nothing in (None, {}):
+        write_subject_names(tmp_path, nothing)
+        assert not list(tmp_path.iterdir())
+    names = {"http://x.org/1": "birds", "urn:x:2": "größe > 2"}
+    write_subject_names(tmp_path, names)
+    assert read_subject_names(tmp_path) == names
+
+
+@pytest.mark.parametrize("content", [b"u\tbirds\n", b"<u>\n", b"<u>\t\n", b"<u>\tb\n\xff\n"])
+def test_damaged_names_of_subjects_are_refused(tmp_path, content):
+    (tmp_path / "subjects.tsv").write_bytes(content)
+    with pytest.raises(LabelwiseError, match=r"subjects\.tsv"):
+        read_subject_names(tmp_path)

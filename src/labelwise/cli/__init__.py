@@ -24,6 +24,7 @@ COMMANDS = {
     "stats": ("labelwise.cli.stats:Stats", "Describe a data set: sizes, label tail, duplicates; draw the tail."),
     "convert": ("labelwise.cli.convert:Convert", "Convert a data set to another of the field's formats."),
     "split": ("labelwise.cli.parts:Split", "Split a data set into training, test and validation documents."),
+    "get": ("labelwise.cli.get:Get", "Fetch a data set of the paper, check it and convert it."),
     "shop": ("labelwise.cli.shop:GenerateShop", "Generate the built-in data set: products and their search queries."),
     "train": ("labelwise.cli.train:Train", "Train a model on a data set, calibrated, with a card; tune it if asked."),
     "predict": ("labelwise.cli.predict:Predict", "Labels with probabilities for texts, by a trained model."),

@@ -34,6 +34,8 @@ class Convert(Command):
     """Format of the source; detected if not given."""
     compression: WriteCompression | None = None
     """Compression of the written files."""
+    iri_prefix: str | None = None
+    """With --to annif: what the IRIs of labels begin with that are no IRIs themselves; urn:labelwise: if not given."""
     overwrite: bool = False
     """Replace a data set at the destination."""
     json: bool = False
@@ -51,6 +53,7 @@ class Convert(Command):
             compression=self.compression,
             overwrite=self.overwrite,
             tfidf=self.tfidf,
+            iri_prefix=self.iri_prefix,
             on_event=show.on_event,
             **asdict(self.read),
         )

@@ -84,6 +84,8 @@ class Explain(Command):
         for number, explanation in enumerate(explanations):
             if number:
                 out.print()
+            if subject := (model.subject_names_ or {}).get(explanation.label):
+                out.print(f"{subject}:", markup=False)
             out.print(explanation)
 
 

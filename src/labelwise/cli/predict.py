@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -99,7 +99,7 @@ class Predict(Command):
             return
         for part in parts:
             for name, row in zip(part.ids or (), part, strict=True):
-                line = to_json({"id": name, "labels": row}) if self.json else readable(row)
+                line = to_json({"id": name, "labels": row}) if self.json else readable(row, model.subject_names_)
                 out.print(line, markup=False)
 
     def _predictions(self, model: Model, show: Show) -> Iterator[Predictions]:
@@ -189,9 +189,11 @@ class Predict(Command):
         return model.reads_texts or (path.is_file() and guess_format(path, self.read) is None)
 
 
-def readable(row: Iterable[tuple[str, float]]) -> str:
-    """Labels with their scores on one line; a dash if there are none."""
-    return ", ".join(f"{' '.join(label.split())} ({score:.2f})" for label, score in row) or "-"
+def readable(row: Iterable[tuple[str, float]], names: Mapping[str, str] | None = None) -> str:
+    """Labels with their scores on one line, a URI after its name if it has one; a dash if there are none."""
+    names = names or {}
+    shown = ((f"{names[label]} <{label}>" if label in names else label, score) for label, score in row)
+    return ", ".join(f"{' '.join(label.split())} ({score:.2f})" for label, score in shown) or "-"
 
 
 def _joined(parts: list[Predictions]) -> Predictions:

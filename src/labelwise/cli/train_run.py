@@ -16,6 +16,7 @@ from labelwise.cli.show import Show
 from labelwise.config import EnsembleConfig, LinearTreeConfig
 from labelwise.config.presets import Config
 from labelwise.data import Dataset
+from labelwise.data.formats.annif import subject_names
 from labelwise.errors import DataError
 from labelwise.models.base import Model
 from labelwise.models.registry import new_model
@@ -104,6 +105,7 @@ def _finish(
         from labelwise.incremental import keep_documents
 
         model = keep_documents(model, train, on_event=show.on_event)
+    model.subject_names_ = subject_names(command.data, model.labels_)
     model.save(command.model)
     out.print(_summary(model, command.model, time.perf_counter() - clock.begin))
     out.print(f"the model: {command.model}   its card: {command.model / 'README.md'}", markup=False)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ def convert(
     on_event: OnEvent | None = None,
     overwrite: bool = False,
     tfidf: TfidfConfig | None = None,
+    iri_prefix: str | None = None,
     **options: Any,
 ) -> Conversion:
     """Write the data at `src` into the folder `dst` in another format, all splits and label names.
@@ -76,6 +78,8 @@ def convert(
         Replace a folder that holds a data set already.
     tfidf
         Settings of the features that are made from texts.
+    iri_prefix
+        For annif: what the IRIs of labels begin with that are no IRIs themselves; ``urn:labelwise:`` if not given.
     **options
         Fields of `ReadOptions`.
 
@@ -92,15 +96,28 @@ def convert(
     check_format(to)
     if compression is not None and compression not in COMPRESSIONS:
         raise UsageError(f"unknown compression {compression!r}; there are: {', '.join(COMPRESSIONS)}")
+    how = _with_prefix(file_format(to), iri_prefix)
     check_writable(dst)
     src, dst = checked_path(src), checked_path(dst)
     source = open_source(src, format=format, options=options_)
     check_destination(src, dst, overwrite)
     bad = BadRows(skip=options_.skip_bad_rows)
     with atomic_folder(dst, overwrite=True) as unfinished:
-        made = _write_all(source, unfinished, file_format(to), compression, bad, on_event, tfidf or TfidfConfig())
+        made = _write_all(source, unfinished, how, compression, bad, on_event, tfidf or TfidfConfig())
     bad.report(on_event, src)
     return replace(made, path=str(dst))
+
+
+def _with_prefix(to: FileFormat, iri_prefix: str | None) -> FileFormat:
+    """A format whose labels are IRIs that begin with a prefix."""
+    if iri_prefix is None:
+        return to
+    if to.name != "annif":
+        raise UsageError(f"iri_prefix is for annif, whose labels are IRIs; leave it out for {to.name}")
+    from labelwise.data.formats.annif import AnnifWriter, check_prefix
+
+    check_prefix(iri_prefix)
+    return replace(to, writer=partial(AnnifWriter, prefix=iri_prefix))
 
 
 def _write_all(

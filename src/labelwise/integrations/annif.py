@@ -35,6 +35,7 @@ allow_learn
     the folder of the project keeps.
 any other setting
     A flat name of a setting, a field of the configuration, or a field of one of its parts: `beam=20`, `ranker.cost=2`.
+    An unknown setting is refused.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ import numpy as np
 import numpy.typing as npt
 from filelock import FileLock
 
+from labelwise.config.presets import Config as ModelConfig
+from labelwise.data import Dataset
 from labelwise.errors import LabelwiseError, MissingExtraError, UsageError, need
 from labelwise.integrations import subjects
 from labelwise.models.base import Model, load_model
@@ -61,6 +64,7 @@ need("annif", extra="annif", purpose="Annif projects")
 import annif.backend  # noqa: E402
 import annif.default_config  # noqa: E402
 from annif.backend.backend import AnnifLearningBackend  # noqa: E402
+from annif.backend.hyperopt import AnnifHyperoptBackend  # noqa: E402
 from annif.exception import (  # noqa: E402
     ConfigurationException,
     NotInitializedException,
@@ -74,7 +78,7 @@ DOCUMENTS = "labelwise-train.jsonl"
 SECONDS_BETWEEN_LINES = 10.0
 
 
-class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif carries no types
+class LabelwiseBackend(AnnifHyperoptBackend, AnnifLearningBackend):  # type: ignore[misc]  # Annif carries no types
     """A labelwise model whose labels are the URIs of subjects; its model folder is in the folder of the project."""
 
     name = "labelwise"
@@ -132,9 +136,7 @@ class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif car
     def _fitted(self, documents: subjects.SubjectTexts, params: Mapping[str, Any], jobs: int = 0) -> Model:
         self._check_documents(documents)
         train = documents.dataset(self.project.subjects, self.project.vocab_lang)
-        config, unknown = subjects.project_config(params, train, jobs)
-        for name in unknown:
-            self.warning(f"there is no setting {name!r}, so it changes nothing")
+        config = subjects.project_config(params, train, jobs)
         if not config.texts_only:  # an encoder has its own tokenizer
             train = replace(train, texts=self._analyzed(documents.texts))
         self.info(f"training on {len(train):,} documents with {train.n_labels:,} subjects")
@@ -202,6 +204,29 @@ class LabelwiseBackend(AnnifLearningBackend):  # type: ignore[misc]  # Annif car
                 f"analyzer={self._analyzer_spec or 'none'}; set it back, or train again",
                 project_id=self.project.project_id,
             )
+
+    # ------------------------------------------------------------------ searching for settings
+
+    def get_hp_optimizer(self, corpus: Any, metric: str) -> Any:
+        """What `annif hyperopt` runs: a search for settings, by suggestions for the documents of a corpus."""
+        from labelwise.integrations.annif_hyperopt import Optimizer
+
+        return Optimizer(self, corpus, metric)
+
+    def search_data(self) -> tuple[Dataset, ModelConfig, Mapping[str, Any]]:
+        """The documents of the last training, and the settings that the search starts from."""
+        with self._annif_errors():
+            documents = self._kept_documents()
+            train = documents.dataset(self.project.subjects, self.project.vocab_lang)
+            config = subjects.project_config(self.params, train)
+            if not config.texts_only:
+                train = replace(train, texts=self._analyzed(documents.texts))
+            return train, config, self.params
+
+    def read_texts(self, texts: Sequence[str], config: ModelConfig) -> list[str]:
+        """Texts as a model with this configuration reads them."""
+        with self._annif_errors():
+            return list(texts) if config.texts_only else self._analyzed(texts)
 
     # ------------------------------------------------------------------ suggesting
 

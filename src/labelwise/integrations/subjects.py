@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from labelwise import storage
 from labelwise.config.flat import flat_names
+from labelwise.config.models import SINGLE_CONFIGS
 from labelwise.config.presets import AUTO, DEFAULT, Config, changed, load_preset
 from labelwise.config.score_transform import bounded
 from labelwise.data import Dataset
@@ -83,12 +85,13 @@ def _names(uris: Sequence[str], subjects: Any, language: str) -> list[str]:
 # ---------------------------------------------------------------------- settings
 
 
-def project_config(params: Mapping[str, Any], train: Dataset, jobs: int = 0) -> tuple[Config, list[str]]:
-    """The preset of a project with the project's settings, and the names of unknown settings.
+def project_config(params: Mapping[str, Any], train: Dataset, jobs: int = 0) -> Config:
+    """The preset of a project with the project's settings. An unknown setting is refused.
 
     A setting is a flat name, a field of the configuration, or a field of one of its parts: ``beam = 20``,
     ``ranker.cost = 2``.
     """
+    check_entries(params)
     preset, cores = str(params.get("preset", DEFAULT)), threads(params)
     cores = jobs or cores
     if preset == AUTO:
@@ -97,18 +100,25 @@ def project_config(params: Mapping[str, Any], train: Dataset, jobs: int = 0) -> 
         config = choose(train, threads=cores).config
     else:
         config = load_preset(preset)
-    known = set(flat_names(type(config)))
     values: dict[str, Any] = {"threads": cores}
-    unknown = []
     for name, value in params.items():
         part, dot, field = name.partition(".")
         if dot:
             values.setdefault(part, {})[field] = parsed_value(value)
-        elif name in known and name not in OWN:
-            values[name] = parsed_value(value)
         elif name not in OWN | OF_ANNIF:
-            unknown.append(name)
-    return changed(config, values, "the project's settings"), unknown
+            values[name] = parsed_value(value)
+    return changed(config, values, "the project's settings")
+
+
+def check_entries(params: Mapping[str, Any]) -> None:
+    """Refuse entries of a project that neither Annif nor any kind of model knows."""
+    settings = [name for config in SINGLE_CONFIGS for name in flat_names(config)]
+    known = dict.fromkeys([*sorted(OWN), *settings, *sorted(OF_ANNIF)])
+    for name in params:
+        if "." not in name and name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
+            raise UsageError(f"the project's settings: there is no setting {name!r}; {hint}")
 
 
 def parsed_value(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -23,7 +23,7 @@ from labelwise.models.holdout import HoldoutEvaluation
 from labelwise.models.pickling import files_of, from_files
 from labelwise.models.prediction_cache import PredictionCache
 from labelwise.models.registry import check_destination, known_kind, model_class
-from labelwise.models.saved_labels import read_labels
+from labelwise.models.saved_labels import read_labels, read_subject_names, write_subject_names
 from labelwise.models.seen import SeenDocuments
 from labelwise.models.training_data import TrainingData
 from labelwise.models.training_report import TrainingReport
@@ -75,6 +75,8 @@ class Model(ABC):
     """Documents that serve as negatives of labels added later; None unless asked for (see `labelwise.incremental`)."""
     seen_: SeenDocuments | None = None
     """Hashes of the training documents, by which an evaluation on them is noticed; None for models without."""
+    subject_names_: Mapping[str, str] | None = None
+    """Names of labels that are URIs, where the training data had them in subjects.tsv; None for other models."""
     held_out_scores_: Csr | None = None
     """(n_held, n_labels) scores of the held-out documents' best labels, by a model that had not seen them; there after
     `fit` only."""
@@ -290,6 +292,7 @@ class Model(ABC):
         check_destination(path)
         with storage.atomic_folder(path, overwrite=True) as folder:
             self.write(folder, SharedParts())
+            write_subject_names(folder, self.subject_names_)
 
     def save_pretrained(self, folder: Path | str) -> None:
         """Write what `save` writes, with a card that the Hugging Face hub understands."""
@@ -327,9 +330,11 @@ class Model(ABC):
         A save may replace the folder meanwhile: the result is the old model or the new one, whole.
         """
         if shelf is not None:  # a part of a larger folder, whose reader looks after this
-            return cls._read_folder(path, verify=verify, shelf=shelf)
+            model = cls._read_folder(path, verify=verify, shelf=shelf)
+            model.subject_names_ = read_subject_names(Path(path))
+            return model
         return storage.read_whole(
-            path, lambda place: cls._read_folder(place, verify=verify, shelf=SharedParts.of_folder(place))
+            path, lambda place: cls.load(place, verify=verify, shelf=SharedParts.of_folder(place))
         )
 
     @classmethod

@@ -1,14 +1,18 @@
-"""The label names of a model folder: one a line in `labels.txt`, or JSON strings where names hold line breaks."""
+"""The label names of a model folder: one a line in `labels.txt`, or JSON strings where names hold line breaks.
+
+Where labels are URIs, `subjects.tsv` may have names for them: a URI in angle brackets, a tab, a name.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from labelwise.data.label_names import distinct_names
 from labelwise.storage.checks import damaged, file_bytes
 
-PLAIN, QUOTED = "labels.txt", "labels.jsonl"
+PLAIN, QUOTED, SUBJECTS = "labels.txt", "labels.jsonl", "subjects.tsv"
 MOST_BYTES = 1 << 31
 """Size of the largest file of names that is read."""
 
@@ -45,6 +49,32 @@ def _without_returns(lines: list[str], file: Path) -> list[str]:
         if "\r" in line:
             raise damaged(file, f"line {number} holds a carriage return, which no name in this file has")
     return lines
+
+
+def write_subject_names(folder: Path, names: Mapping[str, str] | None) -> None:
+    """Write the names of labels that are URIs, if there are any."""
+    if names:
+        with (folder / SUBJECTS).open("w", encoding="utf-8", newline="\n") as out:
+            out.writelines(f"<{uri}>\t{' '.join(name.split())}\n" for uri, name in names.items())
+
+
+def read_subject_names(folder: Path) -> dict[str, str] | None:
+    """The names of labels that are URIs; None for a model without."""
+    file = folder / SUBJECTS
+    if not file.exists():
+        return None
+    try:
+        lines = file_bytes(file, MOST_BYTES).decode("utf-8").split("\n")
+    except UnicodeDecodeError as err:
+        raise damaged(file, f"it is not UTF-8 ({err.reason} at byte {err.start})") from err
+    names: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        uri, tab, name = line.partition("\t")
+        if line and not (tab and name and uri.startswith("<") and uri.endswith(">")):
+            raise damaged(file, f"line {number} is not <uri>, a tab and a name")
+        if line:
+            names[uri[1:-1]] = name
+    return names or None
 
 
 def _unquoted(line: str, number: int, file: Path) -> str:

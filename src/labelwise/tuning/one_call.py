@@ -14,6 +14,7 @@ from labelwise.config import LinearTreeConfig, XTransformerConfig
 from labelwise.config.flat import check_settings
 from labelwise.config.presets import AUTO, changed, preset_config
 from labelwise.data import BadRows, Dataset, ReadOptions
+from labelwise.data.formats.annif import subject_names
 from labelwise.data.formats.columns import text_columns
 from labelwise.data.frames import column_names, plain_documents
 from labelwise.data.load import load_training_splits
@@ -105,6 +106,7 @@ def train(
     model.report_.preset = str(name)
     if isinstance(data, str | Path):
         model.report_.data = Path(data).resolve().name
+        model.subject_names_ = subject_names(Path(data), model.labels_)
         if documents.texts is not None:
             model.report_.columns = TrainingColumns.of(ReadOptions.of(reading), found)
     clock.stop(model.report_)
