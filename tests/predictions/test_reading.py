@@ -212,3 +212,11 @@ def test_what_unpacks_to_too_much_is_refused(tmp_path, monkeypatch, name):
         DataError, match=r"unpacks to more than 100,000 bytes, from .*; unpack it first if that is meant"
     ):
         read_predictions(tmp_path / name)
+
+
+def test_a_header_that_csv_cannot_read_is_told(tmp_path):
+    (tmp_path / "p.csv").write_text(f"id,rank,label,score{'a' * 200_000}\n1,1,a,0.5\n")
+    with pytest.raises(
+        DataError, match=r"cannot read the header \(field larger than field limit .*; expected the header"
+    ):
+        read_predictions(tmp_path / "p.csv")

@@ -25,6 +25,7 @@ from labelwise.storage.paths import checked_path
 
 ROWS_PER_BATCH = 4096
 MOST_LETTERS = 1 << 26
+CSV_HEADER = "the header id,rank,label,score"
 """Characters of a line, at most."""
 MOST_NUMBERED = 10_000_000
 """Columns of an npz file that are numbered if no labels are given."""
@@ -154,11 +155,12 @@ def _pair(entry: Any, rank: int) -> tuple[str, float]:
 def _read_csv(path: Path, numbers: set[str]) -> Iterator[Record]:
     with open_text(path, path.suffix, "r") as file:
         rows = csv.reader(_lines(file, path))
-        header = next(rows, [])
+        try:
+            header = next(rows, [])
+        except csv.Error as err:
+            raise DataError(f"cannot read the header ({err}); expected {CSV_HEADER}", path=path, line=1) from err
         if missing := {"id", "rank", "label"} - set(header):
-            raise DataError(
-                f"no column {', '.join(sorted(missing))}; expected the header id,rank,label,score", path=path, line=1
-            )
+            raise DataError(f"no column {', '.join(sorted(missing))}; expected {CSV_HEADER}", path=path, line=1)
         column = "probability" if "probability" in header else "score"
         numbers.update({"probabilities"} if column == "probability" else ())
         record: Record | None = None
