@@ -25,8 +25,8 @@ from labelwise.storage.paths import checked_path
 
 ROWS_PER_BATCH = 4096
 MOST_LETTERS = 1 << 26
-CSV_HEADER = "the header id,rank,label,score"
 """Characters of a line, at most."""
+CSV_HEADER = "the header id,rank,label,score"
 MOST_NUMBERED = 10_000_000
 """Columns of an npz file that are numbered if no labels are given."""
 
