@@ -126,6 +126,8 @@ def _code(folder: Path, draw: random.Random) -> str:
     """Ask for code of the folder to be run."""
     (folder / "code.py").write_text(CODE.format(mark=str(scratch() / "ran")))
     name = draw.choice(["config.json", "tokenizer_config.json", "config.json", "processor_config.json"])
+    if (folder / name).exists() and not (folder / name).is_file():  # a pipe would be waited for
+        return "nothing"
     try:
         value = json.loads((folder / name).read_text()) if (folder / name).exists() else {}
     except (ValueError, RecursionError, OSError):
