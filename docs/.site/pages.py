@@ -1,20 +1,17 @@
 """Two extensions of Markdown for the site.
 
-The comment <!-- commands --> is replaced by the help of each command, with the shared options once, at the end. Links
-to files of the repository that are not pages become plain words, since the site may be used without the repository.
+The comment <!-- commands --> is replaced by tables of each command's options, with the shared options once, at the end.
+Links to files of the repository that are not pages become plain words, since the site may be used without the
+repository.
 """
 
 from __future__ import annotations
 
-import io
-import json
-import os
+import inspect
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import redirect_stdout, suppress
-from textwrap import fill
+from html import escape
+from itertools import groupby
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -22,33 +19,53 @@ from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
 
-from labelwise.cli import COMMANDS, main
+from labelwise.cli import COMMANDS, command_class
+from labelwise.cli.help import usage_of
+from labelwise.cli.options import OTHERS, Option, options_of
 
 HERE = "<!-- commands -->"
-SHARED = re.compile(r"(?m)^ read options\n -+\n(?:.+\n)+")
+SHARED = "reading data"
 NOTE = "Also takes the [options for reading data](#reading-data)."
-WIDTH = "88"
 OUTSIDE = re.compile(
     r"(\.\./)+(README|CHANGELOG|CITATION|CONTRIBUTING|LICENSE|SECURITY|benchmarks|examples|src|tests|tools)\b"
 )
 
 
-def helps() -> dict[str, str]:
-    """The help of each command, from another process: threads make the pages, and `main` must not run in threads."""
-    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=True)
-    found: dict[str, str] = json.loads(done.stdout)
-    return found
-
-
 def commands() -> Iterator[str]:
     """The lines of all commands, as Markdown."""
-    shared = ""
-    for name, text in helps().items():
-        found = SHARED.search(text)
-        shared = found[0] if found else shared
-        yield from (f"## {name}", "", COMMANDS[name][1], *(("", NOTE) if found else ()), "")
-        yield from ("```text", *SHARED.sub("", text).strip().splitlines(), "```", "")
-    yield from ("## Reading data", "", "```text", *shared.strip().splitlines(), "```", "")
+    shared: list[Option] = []
+    for name, (_, about) in COMMANDS.items():
+        command = command_class(name)
+        options = options_of(command)
+        shared = [one for one in options if one.group == SHARED] or shared
+        yield from (f"## {name}", "", about, "", "```sh", usage_of(name, command), "```", "")
+        prose, _, example = (inspect.getdoc(command) or "").partition("Try it: ")
+        yield from (*prose.strip().splitlines()[2:], "", "For example:", "", "```sh", *shell_lines(example), "```", "")
+        for group, members in groupby(options, key=lambda one: one.group):
+            if group != SHARED:
+                yield from table(group, list(members))
+        if any(one.group == SHARED for one in options):
+            yield from (NOTE, "")
+    yield from ("## Reading data", "", *table("", shared))
+
+
+def shell_lines(example: str) -> Iterator[str]:
+    """The commands of an example: "this, then", with another in the next line, are two."""
+    yield from (line.removesuffix(", then") for line in example.strip().splitlines())
+
+
+def table(group: str, options: list[Option]) -> Iterator[str]:
+    """The options of a group as a table."""
+    head = f"{group or 'arguments'}".capitalize() if group != OTHERS else "Further options"
+    yield f"<table><thead><tr><th>{escape(head)}</th><th>Meaning</th><th>Default</th></tr></thead><tbody>"
+    for one in options:
+        value = f"<br>{escape(one.metavar).replace('|', '<wbr>|')}" if one.takes_value and not one.is_positional else ""
+        default = one.note.strip("()").removeprefix("default: ") or ("required" if one.required else "")
+        yield (
+            f"<tr><td><code>{escape(one.flag).replace('|', '<wbr>|')}</code>{value}</td>"
+            f"<td>{escape(one.about)}</td><td>{escape(default)}</td></tr>"
+        )
+    yield from ("</tbody></table>", "")
 
 
 class Commands(Preprocessor):
@@ -82,17 +99,3 @@ class PagesExtension(Extension):
 def makeExtension(**options: Any) -> PagesExtension:  # noqa: N802  # a name of Python-Markdown
     """The function that Python-Markdown calls."""
     return PagesExtension(**options)
-
-
-def printed(*arguments: str) -> str:
-    """The output of the command line."""
-    out = io.StringIO()
-    with redirect_stdout(out), suppress(SystemExit):
-        main(arguments)
-    wrapped = (fill(line, int(WIDTH)) if line[:1].strip() else line.rstrip() for line in out.getvalue().splitlines())
-    return "".join(f"{line}\n" for line in wrapped)
-
-
-if __name__ == "__main__":
-    os.environ["COLUMNS"] = WIDTH
-    sys.stdout.write(json.dumps({name: printed(name, "--help") for name in COMMANDS}))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from rich.console import Console
 from tyro.conf import Positional, arg
@@ -30,6 +30,11 @@ class Evaluate(Command):
 
     Try it: labelwise evaluate my-model my-data --against other-predictions.jsonl
     """
+
+    groups: ClassVar = {
+        "measures": ("ks", "family", "bootstrap", "seed", "against"),
+        "output": ("output", "json", "quiet"),
+    }
 
     predictions: Annotated[Path, Positional, arg(metavar="MODEL|PREDICTIONS")]
     """Folder of a trained model, or a file of labels with scores: .jsonl, .csv (also .gz, .xz), .parquet, or a .npz

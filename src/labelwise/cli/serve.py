@@ -6,7 +6,7 @@ import re
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from rich.console import Console
 from tyro.conf import Positional, arg
@@ -26,6 +26,11 @@ class Serve(Command):
     Try it: labelwise serve my-model, then
     curl -H 'Content-Type: application/json' -d '{"text": "red cotton play mat"}' localhost:8000/v1/suggest
     """
+
+    groups: ClassVar = {
+        "address": ("host", "port", "allowed_hosts", "cors"),
+        "keys": ("keys", "make_key", "key_name", "admin"),
+    }
 
     models: Annotated[tuple[str, ...], Positional, arg(metavar="MODEL")] = ()
     """Folder of a trained model. For several models, names and folders: news=FOLDER shop=FOLDER. The first one is the
