@@ -1,8 +1,8 @@
-"""Two extensions of Markdown for the site.
+"""Three extensions of Markdown for the site.
 
 The comment <!-- commands --> is replaced by tables of each command's options, with the shared options once, at the end.
 Links to files of the repository that are not pages become plain words, since the site may be used without the
-repository.
+repository. Long tables of figures are folded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from html import escape
 from itertools import groupby
 from typing import Any
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, SubElement
 
 from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
@@ -26,6 +26,7 @@ from labelwise.cli.options import OTHERS, Option, options_of
 HERE = "<!-- commands -->"
 SHARED = "reading data"
 NOTE = "Also takes the [options for reading data](#reading-data)."
+MAX_ROWS = 8
 OUTSIDE = re.compile(
     r"(\.\./)+(README|CHANGELOG|CITATION|CONTRIBUTING|LICENSE|SECURITY|benchmarks|examples|src|tests|tools)\b"
 )
@@ -56,14 +57,16 @@ def shell_lines(example: str) -> Iterator[str]:
 
 def table(group: str, options: list[Option]) -> Iterator[str]:
     """The options of a group as a table."""
-    head = f"{group or 'arguments'}".capitalize() if group != OTHERS else "Further options"
-    yield f"<table><thead><tr><th>{escape(head)}</th><th>Meaning</th><th>Default</th></tr></thead><tbody>"
-    for one in options:
-        value = f"<br>{escape(one.metavar).replace('|', '<wbr>|')}" if one.takes_value and not one.is_positional else ""
-        default = one.note.strip("()").removeprefix("default: ") or ("required" if one.required else "")
+    head = (group or "arguments").capitalize() if group != OTHERS else "Further options"
+    notes = [one.note.strip("()").removeprefix("default: ") or ("required" if one.required else "") for one in options]
+    last = "<th>Default</th>" if any(notes) else ""
+    yield f"<table><thead><tr><th>{escape(head)}</th><th>Meaning</th>{last}</tr></thead><tbody>"
+    for one, note in zip(options, notes, strict=True):
+        metavar = one.metavar if one.takes_value and not one.is_positional else ""
+        value = f" {escape(metavar)}".replace("|", "<wbr>|").rstrip()
         yield (
             f"<tr><td><code>{escape(one.flag).replace('|', '<wbr>|')}</code>{value}</td>"
-            f"<td>{escape(one.about)}</td><td>{escape(default)}</td></tr>"
+            f"<td>{escape(one.about)}</td>{f'<td>{escape(note)}</td>' if last else ''}</tr>"
         )
     yield from ("</tbody></table>", "")
 
@@ -87,13 +90,39 @@ class Outside(Treeprocessor):
                 link.attrib.pop("href")
 
 
+class Folded(Treeprocessor):
+    """Folds tables with many rows of figures: a results page can be looked over, and a table is a click away."""
+
+    def run(self, root: Element) -> None:
+        """Put each such table into an element that opens."""
+        for parent in list(root.iter()):
+            for place, one in enumerate(list(parent)):
+                rows = one.findall("tbody/tr") if one.tag == "table" else []
+                if len(rows) <= MAX_ROWS or not figures(one):
+                    continue
+                heads = ["".join(cell.itertext()).strip() for cell in one.findall("thead/tr/th")]
+                details = Element("details")
+                summary = SubElement(details, "summary")
+                summary.text = f"Table of {len(rows)} rows: {', '.join(filter(None, heads))}"
+                details.append(one)
+                details.tail, one.tail = one.tail, None
+                parent[place] = details
+
+
+def figures(found: Element) -> bool:
+    """Whether most cells of a table hold figures."""
+    cells = ["".join(cell.itertext()) for cell in found.iter("td")]
+    return sum(any(map(str.isdigit, cell)) for cell in cells) > len(cells) / 2
+
+
 class PagesExtension(Extension):
     """For Python-Markdown."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802  # a name of Python-Markdown
-        """Register both: before fences are parsed, and after links are made."""
+        """Register them: before fences are parsed, and after links are made."""
         md.preprocessors.register(Commands(md), "commands", 28)
         md.treeprocessors.register(Outside(md), "outside", 15)
+        md.treeprocessors.register(Folded(md), "folded", 14)
 
 
 def makeExtension(**options: Any) -> PagesExtension:  # noqa: N802  # a name of Python-Markdown
