@@ -41,7 +41,8 @@ def commands() -> Iterator[str]:
         shared = [one for one in options if one.group == SHARED] or shared
         yield from (f"## {name}", "", about, "", "```sh", usage_of(name, command), "```", "")
         prose, _, example = (inspect.getdoc(command) or "").partition("Try it: ")
-        yield from (*prose.strip().splitlines()[2:], "", "For example:", "", "```sh", *shell_lines(example), "```", "")
+        more = prose.strip().partition("\n\n")[2]  # below the first paragraph, which `about` replaces
+        yield from (*more.splitlines(), "", "For example:", "", "```sh", *shell_lines(example), "```", "")
         for group, members in groupby(options, key=lambda one: one.group):
             if group != SHARED:
                 yield from table(group, list(members))
@@ -110,9 +111,9 @@ class Folded(Treeprocessor):
 
 
 def figures(found: Element) -> bool:
-    """Whether most cells of a table hold figures."""
+    """Whether most cells of a table begin with a figure."""
     cells = ["".join(cell.itertext()) for cell in found.iter("td")]
-    return sum(any(map(str.isdigit, cell)) for cell in cells) > len(cells) / 2
+    return sum(bool(re.match(r"[+−±-]?\d", cell)) for cell in cells) > len(cells) / 2
 
 
 class PagesExtension(Extension):
