@@ -1,13 +1,19 @@
 """The options of a command: those that tyro parses, each with a description and a group."""
 
 import re
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import pytest
 import tyro
+from tyro.conf import arg
 
 from labelwise.cli import COMMANDS, command_class
+from labelwise.cli.command import Command
 from labelwise.cli.options import options_of
 from labelwise.cli.settings import registry
+from labelwise.cli.usage import check_usage
+from labelwise.errors import UsageError
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -40,6 +46,33 @@ def test_groups_name_options_that_exist():
     for command in map(command_class, COMMANDS):
         for names in command.groups.values():
             assert set(names) <= set(command.__dataclass_fields__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Odd(Command):
+    """A command with options of all kinds."""
+
+    only: Annotated[tuple[Literal["a", "b"], ...], arg(metavar="a|b")] = ()
+    """Several choices."""
+    shown: Annotated[bool, arg(name="list")] = False
+    """A flag of another name."""
+    pairs: complex = 0j
+    """A value that only tyro knows."""
+
+    def run(self, out, show):
+        """Nothing."""
+
+
+def test_options_of_any_kind():
+    options = {one.flag: one for one in options_of(Odd)}
+    assert list(options) == ["--quiet", "--only", "--list", "--pairs"]
+    assert options["--only"].usage == "--only a|b …"
+    assert options["--pairs"].metavar == "VALUE"
+    check_usage("odd", Odd, ["--only", "a", "b", "--pairs", "1j", "--list"])
+    with pytest.raises(UsageError, match="--only c: give one of a, b"):
+        check_usage("odd", Odd, ["--only", "a", "c"])
+    with pytest.raises(UsageError, match="labelwise odd takes options only; 'more' is one argument too many"):
+        check_usage("odd", Odd, ["more"])
 
 
 def test_flags_and_defaults():

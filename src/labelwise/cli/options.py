@@ -12,7 +12,7 @@ from textwrap import dedent
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from tyro.conf import Positional, Suppress
+from tyro.conf import Positional, Suppress, UseAppendAction
 
 from labelwise.cli.command import Command
 
@@ -39,7 +39,7 @@ class Option:
     """Its default, in brackets; empty where there is none to tell."""
     required: bool
     several: bool
-    """Whether it takes more than one value."""
+    """Whether more than one value may follow it."""
 
     @property
     def is_positional(self) -> bool:
@@ -61,7 +61,7 @@ class Option:
 def options_of(command: type[Command]) -> tuple[Option, ...]:
     """All options of a command: positional arguments first, then the groups in their order."""
     found = list(_of(command, command, ""))
-    order = ["", *command.groups, OTHERS, *GROUPS.values()]
+    order = list(dict.fromkeys(["", *command.groups, OTHERS, *GROUPS.values(), *(one.group for one in found)]))
     return tuple(sorted(found, key=lambda one: order.index(one.group)))
 
 
@@ -73,7 +73,7 @@ def _of(kind: Any, command: type[Command], nested: str) -> list[Option]:
         if Suppress in marks or not field.init:
             continue
         if is_dataclass(hint):
-            found += _of(hint, command, GROUPS[field.name])
+            found += _of(hint, command, GROUPS.get(field.name, field.name.replace("_", " ")))
         else:
             group = nested or next((name for name, names in command.groups.items() if field.name in names), OTHERS)
             group = GROUPS["read"] if field.name == "format" else group
@@ -84,15 +84,16 @@ def _of(kind: Any, command: type[Command], nested: str) -> list[Option]:
 def _option(field: Field[Any], hint: Any, marks: tuple[Any, ...], group: str, about: str) -> Option:
     given = next((mark for mark in marks if hasattr(mark, "help_behavior_hint")), None)
     default = field.default_factory() if field.default_factory is not MISSING else field.default
-    name = field.name.replace("_", "-")
+    name = (getattr(given, "name", None) or field.name).replace("_", "-")
     if hint is bool:
         flag = f"--no-{name}" if default else f"--{name}"
         return Option(flag=flag, group=group, kinds=(), metavar="", about=about, note="", required=False, several=False)
     several = get_origin(hint) is tuple or any(get_origin(part) is tuple for part in get_args(hint))
+    several = several and UseAppendAction not in marks  # which takes one value each time
     kinds = _kinds(hint)
     metavar = (given.metavar if given else None) or "|".join(map(_metavar, kinds))
     is_positional = Positional in marks
-    if several and not is_positional and (given is None or given.metavar is None):
+    if several and not is_positional:
         metavar = f"{metavar} …"
     note = given.help_behavior_hint if given else None
     if note is None:
@@ -131,7 +132,7 @@ def _kinds(hint: Any) -> tuple[Any, ...]:
 
 
 def _metavar(kind: Any) -> str:
-    return "|".join(map(str, get_args(kind))) if get_origin(kind) is Literal else METAVARS[kind]
+    return "|".join(map(str, get_args(kind))) if get_origin(kind) is Literal else METAVARS.get(kind, "VALUE")
 
 
 def _descriptions(kind: type[Any]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args, get_origin
 
 from labelwise.cli.command import Command
-from labelwise.cli.options import Option, options_of
+from labelwise.cli.options import METAVARS, Option, options_of
 from labelwise.cli.settings import parsed
 from labelwise.config.settings import described
 from labelwise.errors import UsageError
@@ -26,9 +26,9 @@ def check_usage(name: str, command: type[Command], arguments: Sequence[str]) -> 
             if pending is not None:
                 _check(pending, token)
             else:
-                place = places[min(values, len(places) - 1)]
-                if values >= len(places) and not place.several:
-                    words = " and ".join(one.flag for one in places)
+                place = places[min(values, len(places) - 1)] if places else None
+                if place is None or (values >= len(places) and not place.several):
+                    words = " and ".join(one.flag for one in places) or "options only"
                     raise UsageError(f"labelwise {name} takes {words}; {token!r} is one argument too many")
                 _check(place, token)
                 seen.add(place.flag)
@@ -49,7 +49,7 @@ def check_usage(name: str, command: type[Command], arguments: Sequence[str]) -> 
             if is_next_option:
                 raise UsageError(f"{flag} needs a value: {option.usage}")
         _check(option, value)
-        pending = option if option.several and option.metavar.endswith("…") else None
+        pending = option if option.several else None
     missing = [one.usage for one in options.values() if one.required and one.flag not in seen]
     if missing:
         raise UsageError(f"labelwise {name} needs {' and '.join(missing)}; see labelwise {name} --help")
@@ -70,6 +70,8 @@ def _unknown(name: str, flag: str, options: dict[str, Option]) -> str:
 
 
 def _check(option: Option, value: str) -> None:
+    if not all(kind in METAVARS or get_origin(kind) is Literal for kind in option.kinds):
+        return  # tyro knows how to parse it
     try:
         parsed(option.kinds, value)
     except ValueError:
