@@ -158,7 +158,7 @@ def claims(data: Path) -> list[Claim]:
     found += [
         Claim(
             f"Parabel on {name}, beside the nine",
-            "docs/results/paper.md",
+            "docs/results/ensemble.md",
             rf"^\| `parabel` \|(?:[^|\n]*\|){{{column}}} {PRECISIONS} \|",
             lambda name=name: accuracy("parabel", data / name)[:3],
             name,

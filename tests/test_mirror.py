@@ -45,6 +45,7 @@ OTHER_TESTS = {
     "metrics/test_options": "what metrics accept as cut-offs, names and buckets",
     "model_formats/test_old_models": "models that earlier versions saved",
     "models/test_contract": "what every kind of model promises",
+    "report/test_browser": "the page's program in a real browser",
     "serve/test_browser": "the page in a browser",
     "serve/test_contract": "answers of all routes against the OpenAPI document",
     "serve/test_incremental": "the server with a model that grows",

@@ -1,11 +1,12 @@
 """The README is short, and what it shows is true."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
-from labelwise.cli import COMMANDS
+from labelwise.cli import COMMANDS, main
 from tests.docs.blocks import read_blocks
 from tests.docs.session import alike
 
@@ -34,6 +35,37 @@ def test_the_first_example_prints_what_is_shown(capsys):
     assert len(block.text.splitlines()) <= 8
     exec(compile(block.text, "README.md", "exec"), {})
     assert alike(block.output, capsys.readouterr().out)
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """The file my.csv in an empty folder."""
+    kinds = (
+        ("printer out of paper on floor", "printer; office"),
+        ("no network in room", "network"),
+        ("slow laptop", "pc"),
+    )
+    rows = "".join(f"{kinds[i % 3][0]} {i},{kinds[i % 3][1]}\n" for i in range(90))
+    (tmp_path / "my.csv").write_text(f"title,tags\n{rows}")
+    monkeypatch.chdir(tmp_path)
+
+
+def test_from_a_csv_file_to_tags_on_the_command_line(table, capsys):
+    block = next(block for block in read_blocks(FILE) if block.kind == "sh" and "my.csv" in block.text)
+    for line in block.text.splitlines():
+        name, *arguments = shlex.split(line, comments=True)[1:]
+        if name != "serve":
+            with pytest.raises(SystemExit) as ended:
+                main([name, *arguments])
+            assert ended.value.code == 0, capsys.readouterr().err
+    assert capsys.readouterr().out.splitlines()[-1].startswith(("printer", "office"))
+
+
+def test_from_a_csv_file_to_tags_with_pandas(table, capsys):
+    pytest.importorskip("pandas")
+    block = next(block for block in read_blocks(FILE) if block.kind == "python" and "my.csv" in block.text)
+    exec(compile(block.text, "README.md", "exec"), {})
+    assert re.match(r"\[\('(printer|office)', 0\.", capsys.readouterr().out)
 
 
 def test_every_command_shown_exists():

@@ -153,7 +153,33 @@ def combine() -> str:
     return page(1000, 370, "What a score counts in the product along a path, for four powers", parts)
 
 
-FIGURES = {"tree": tree, "negatives": negatives, "combine": combine}
+# ---------------------------------------------------------------------- the pipeline, for narrow screens
+
+STEPS = (
+    ("texts and labels", "titles, articles, bills, listings", GREY),
+    ("features", "tf-idf: sparse X · encoder: dense E", BLUE),
+    ("1 index", "embed every label, balanced label tree", ORANGE),
+    ("2 match", "text → label clusters, neural or linear", ORANGE),
+    ("3 rank", "one linear model for each label", ORANGE),
+    ("answer", "names and probabilities", GREEN),
+)
+
+
+def pipeline_tall() -> str:
+    """The steps from texts to an answer, one below the other."""
+    width, height, gap, parts = 360, 62, 30, []
+    for number, (name, about, colour) in enumerate(STEPS):
+        y = 12 + number * (height + gap)
+        parts += [box(20, y, width - 40, height, colour)]
+        parts += [text(width / 2, y + 26, name, size=16, font_weight="bold"), text(width / 2, y + 47, about, size=14)]
+        if number:
+            tip = f"M{width / 2 - 6:g} {y - 9} L{width / 2 + 6:g} {y - 9} L{width / 2:g} {y - 1} Z"
+            parts += [line(width / 2, y - gap + 1, width / 2, y - 8, INK), f'<path d="{tip}" fill="{INK}"/>']
+    about = "From texts and labels over features, index, match and rank to named labels with probabilities"
+    return page(width, 24 + len(STEPS) * (height + gap) - gap, about, parts)
+
+
+FIGURES = {"pipeline-tall": pipeline_tall, "tree": tree, "negatives": negatives, "combine": combine}
 
 if __name__ == "__main__":
     for name, draw in FIGURES.items():

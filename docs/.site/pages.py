@@ -1,54 +1,75 @@
-"""Two extensions of Markdown for the site.
+"""Three extensions of Markdown for the site.
 
-The comment <!-- commands --> is replaced by the help of each command, with the shared options once, at the end. Links
-to files of the repository that are not pages become plain words, since the site may be used without the repository.
+The comment <!-- commands --> is replaced by tables of each command's options, with the shared options once, at the end.
+Links to files of the repository that are not pages become plain words, since the site may be used without the
+repository. Long tables of figures are folded.
 """
 
 from __future__ import annotations
 
-import io
-import json
-import os
+import inspect
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import redirect_stdout, suppress
-from textwrap import fill
+from html import escape
+from itertools import groupby
 from typing import Any
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, SubElement
 
 from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
 
-from labelwise.cli import COMMANDS, main
+from labelwise.cli import COMMANDS, command_class
+from labelwise.cli.help import usage_of
+from labelwise.cli.options import OTHERS, Option, options_of
 
 HERE = "<!-- commands -->"
-SHARED = re.compile(r"(?m)^ read options\n -+\n(?:.+\n)+")
+SHARED = "reading data"
 NOTE = "Also takes the [options for reading data](#reading-data)."
-WIDTH = "88"
+MAX_ROWS = 8
 OUTSIDE = re.compile(
     r"(\.\./)+(README|CHANGELOG|CITATION|CONTRIBUTING|LICENSE|SECURITY|benchmarks|examples|src|tests|tools)\b"
 )
 
 
-def helps() -> dict[str, str]:
-    """The help of each command, from another process: threads make the pages, and `main` must not run in threads."""
-    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=True)
-    found: dict[str, str] = json.loads(done.stdout)
-    return found
-
-
 def commands() -> Iterator[str]:
     """The lines of all commands, as Markdown."""
-    shared = ""
-    for name, text in helps().items():
-        found = SHARED.search(text)
-        shared = found[0] if found else shared
-        yield from (f"## {name}", "", COMMANDS[name][1], *(("", NOTE) if found else ()), "")
-        yield from ("```text", *SHARED.sub("", text).strip().splitlines(), "```", "")
-    yield from ("## Reading data", "", "```text", *shared.strip().splitlines(), "```", "")
+    shared: list[Option] = []
+    for name, (_, about) in COMMANDS.items():
+        command = command_class(name)
+        options = options_of(command)
+        shared = [one for one in options if one.group == SHARED] or shared
+        yield from (f"## {name}", "", about, "", "```sh", usage_of(name, command), "```", "")
+        prose, _, example = (inspect.getdoc(command) or "").partition("Try it: ")
+        more = prose.strip().partition("\n\n")[2]  # below the first paragraph, which `about` replaces
+        yield from (*more.splitlines(), "", "For example:", "", "```sh", *shell_lines(example), "```", "")
+        for group, members in groupby(options, key=lambda one: one.group):
+            if group != SHARED:
+                yield from table(group, list(members))
+        if any(one.group == SHARED for one in options):
+            yield from (NOTE, "")
+    yield from ("## Reading data", "", *table("", shared))
+
+
+def shell_lines(example: str) -> Iterator[str]:
+    """The commands of an example: "this, then", with another in the next line, are two."""
+    yield from (line.removesuffix(", then") for line in example.strip().splitlines())
+
+
+def table(group: str, options: list[Option]) -> Iterator[str]:
+    """The options of a group as a table."""
+    head = (group or "arguments").capitalize() if group != OTHERS else "Further options"
+    notes = [one.note.strip("()").removeprefix("default: ") or ("required" if one.required else "") for one in options]
+    last = "<th>Default</th>" if any(notes) else ""
+    yield f"<table><thead><tr><th>{escape(head)}</th><th>Meaning</th>{last}</tr></thead><tbody>"
+    for one, note in zip(options, notes, strict=True):
+        metavar = one.metavar if one.takes_value and not one.is_positional else ""
+        value = f" {escape(metavar)}".replace("|", "<wbr>|").rstrip()
+        yield (
+            f"<tr><td><code>{escape(one.flag).replace('|', '<wbr>|')}</code>{value}</td>"
+            f"<td>{escape(one.about)}</td>{f'<td>{escape(note)}</td>' if last else ''}</tr>"
+        )
+    yield from ("</tbody></table>", "")
 
 
 class Commands(Preprocessor):
@@ -70,29 +91,41 @@ class Outside(Treeprocessor):
                 link.attrib.pop("href")
 
 
+class Folded(Treeprocessor):
+    """Folds tables with many rows of figures: a results page can be looked over, and a table is a click away."""
+
+    def run(self, root: Element) -> None:
+        """Put each such table into an element that opens."""
+        for parent in list(root.iter()):
+            for place, one in enumerate(list(parent)):
+                rows = one.findall("tbody/tr") if one.tag == "table" else []
+                if len(rows) <= MAX_ROWS or not figures(one):
+                    continue
+                heads = ["".join(cell.itertext()).strip() for cell in one.findall("thead/tr/th")]
+                details = Element("details")
+                summary = SubElement(details, "summary")
+                summary.text = f"Table of {len(rows)} rows: {', '.join(filter(None, heads))}"
+                details.append(one)
+                details.tail, one.tail = one.tail, None
+                parent[place] = details
+
+
+def figures(found: Element) -> bool:
+    """Whether most cells of a table begin with a figure."""
+    cells = ["".join(cell.itertext()) for cell in found.iter("td")]
+    return sum(bool(re.match(r"[+−±-]?\d", cell)) for cell in cells) > len(cells) / 2
+
+
 class PagesExtension(Extension):
     """For Python-Markdown."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802  # a name of Python-Markdown
-        """Register both: before fences are parsed, and after links are made."""
+        """Register them: before fences are parsed, and after links are made."""
         md.preprocessors.register(Commands(md), "commands", 28)
         md.treeprocessors.register(Outside(md), "outside", 15)
+        md.treeprocessors.register(Folded(md), "folded", 14)
 
 
 def makeExtension(**options: Any) -> PagesExtension:  # noqa: N802  # a name of Python-Markdown
     """The function that Python-Markdown calls."""
     return PagesExtension(**options)
-
-
-def printed(*arguments: str) -> str:
-    """The output of the command line."""
-    out = io.StringIO()
-    with redirect_stdout(out), suppress(SystemExit):
-        main(arguments)
-    wrapped = (fill(line, int(WIDTH)) if line[:1].strip() else line.rstrip() for line in out.getvalue().splitlines())
-    return "".join(f"{line}\n" for line in wrapped)
-
-
-if __name__ == "__main__":
-    os.environ["COLUMNS"] = WIDTH
-    sys.stdout.write(json.dumps({name: printed(name, "--help") for name in COMMANDS}))

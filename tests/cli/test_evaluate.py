@@ -116,3 +116,15 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(labelwise, shop,
     assert "x.json cannot be made, since" in result.err
     result = labelwise("evaluate", tmp_path / "no-model", shop, "--output", shop / "test.jsonl")
     assert (result.code, "is read by this command" in result.err) == (2, True)
+
+
+def test_a_short_table(labelwise, model, plain_model, shop):
+    full = labelwise("evaluate", model, shop, "--bootstrap", 0).out
+    short = labelwise("evaluate", model, shop, "--bootstrap", 0, "--short").out
+    assert [line.split()[1] for line in short.splitlines() if line.startswith("│")] == ["P", "nDCG", "PSP"]
+    assert len(short.splitlines()) < len(full.splitlines()) / 2
+    assert "calibration error" in short
+    against = labelwise("evaluate", model, shop, "--against", plain_model, "--short").out
+    rows = [line.split()[1].partition("@")[0] for line in against.splitlines() if line.startswith("│")]
+    assert set(rows) == {"P", "nDCG", "PSP"}
+    assert against.count("difference") == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from labelwise.cli.serve import bound_address, model_folders
+from labelwise.cli.serve import bound_address, example_texts, model_folders
 from labelwise.errors import UsageError
 from labelwise.serve.keys import Keyring
 
@@ -51,6 +51,22 @@ def test_wrong_usage(labelwise, arguments, says):
     assert result.code == 2
     assert says in result.err
     assert result.err.count("\n") == 1
+
+
+def test_example_texts(labelwise, tmp_path):
+    file = tmp_path / "examples.txt"
+    file.write_text("a red mirror\n\n  a play mat \n")
+    assert example_texts(file) == ["a red mirror", "a play mat"]
+    assert example_texts(None) == []
+    file.write_text("\n")
+    result = labelwise("serve", "m", "--examples", file)
+    assert (result.code, result.err) == (
+        2,
+        f"labelwise: --examples {file}: it holds no text; give a text file with one text per line\n",
+    )
+    file.write_bytes(b"caf\xe9")
+    assert "it is not UTF-8 text" in labelwise("serve", "m", "--examples", file).err
+    assert labelwise("serve", "m", "--examples", tmp_path / "none.txt").code == 1
 
 
 def test_a_folder_without_a_model_and_a_port_in_use(labelwise, tmp_path):

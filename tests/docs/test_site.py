@@ -64,6 +64,18 @@ def test_every_name_in_the_reference_exists():
             assert hasattr(import_module(module), last), f"{page.name}: {name}"
 
 
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("docker", "notebook", "tensorboard", "cross-validation", "hierarchy", "delimiter", "excel", "fasttext"),
+        *("NUMBA_CACHE_DIR", "stop words", "out of memory", "ECE"),
+    ],
+)
+def test_what_users_search_for_is_on_some_page(word):
+    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
+    assert word.casefold() in pages.casefold()
+
+
 def test_the_figures_are_those_that_are_drawn():
     for name, draw in tool("figures").FIGURES.items():
         assert (DOCS / "images" / f"{name}.svg").read_text(encoding="utf-8") == draw(), f"run {name} again: figures.py"
@@ -113,6 +125,11 @@ def test_the_site_has_no_dead_links_and_nothing_from_other_hosts(built):
     for name in COMMANDS:
         assert f'id="{name}"' in commands
     assert commands.count("--skip-bad-rows") == 1  # shared options are there once
+    assert "<td>A folder of splits or a single file, in any format that labelwise reads.</td>" in commands
+    results = (built / "results/paper.html").read_text(encoding="utf-8")
+    assert "Table of 24 rows: set, system, P@1" in results  # folded
+    for name in ("performance", "howto/migrating", "glossary"):
+        assert "Table of" not in (built / f"{name}.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +156,16 @@ def test_pages_fit_any_screen_without_a_network(built, browser, width, scheme):
             too_wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
             assert not too_wide, f"{name} is wider than {width}"
     assert wrong == []
+
+
+def test_a_copied_console_block_has_the_commands_only(built, browser):
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto((built / "quickstart.html").as_uri())
+        code = page.locator(".highlight:has(.gp) code").first
+        assert "$ labelwise shop" in code.inner_text()
+        code.evaluate("code => code.setAttribute('data-md-copying', '')")  # as the program of the page does to copy
+        assert code.inner_text().strip() == "labelwise shop my-shop --products 3000 --queries 400"
 
 
 def test_search_works_from_a_folder(built, browser):

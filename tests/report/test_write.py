@@ -19,7 +19,19 @@ from labelwise.storage.run_directory import RunDirectory
 from tests.report.reading import read
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;"
-PARTS = ["model", "metrics", "frequency", "calibration", "labels", "examples", "tree", "training", "data", "time"]
+PARTS = [
+    "summary",
+    "model",
+    "metrics",
+    "frequency",
+    "calibration",
+    "labels",
+    "examples",
+    "tree",
+    "training",
+    "data",
+    "time",
+]
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +82,21 @@ def test_every_part_is_there_and_linked(page):
     assert "630" in page.text("data")
     assert "tfidf" in page.text("time")
     assert "computed" in page.text("time")
+
+
+def test_the_head_of_the_page_says_how_good_the_model_is(page, model, shop):
+    summary, figures = page.text("summary"), page.figures()
+    assert f"The first label is right for {figures['P@1']:.0f} of 100 documents of the split test." in summary
+    assert f"P@1{figures['P@1']:.1f} %" in summary
+    assert f"PSP@5{figures['PSP@5']:.1f} %" in summary
+    assert f"A probability is off by {figures['calibration error']:.1f} points on average." in summary
+
+
+def test_measures_are_explained(page):
+    names = {text: attributes["title"] for attributes, text in page.all("abbr")}
+    assert {"P", "RP", "PSP", "PSnDCG", "macro-F1", "P@1", "R@5", "ECE"} <= set(names)
+    assert names["PSP"].startswith("propensity-scored precision")
+    assert "What the measures mean" in page.text("metrics")
 
 
 def test_nothing_is_fetched(run_dir, page):

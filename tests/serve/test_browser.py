@@ -127,6 +127,32 @@ def test_typing(page, folder):
     expect(page.locator("#summary")).to_contain_text("the text as it was before you changed it")
 
 
+def test_an_example_and_its_command(visit, start, folder):
+    page = visit(start({"shop": folder}, examples=["it's a red mirror", "a play mat"]))
+    expect(page.locator("#title")).to_have_text("shop")
+    expect(page.locator("#about")).to_contain_text("of held-out texts (P@1)")
+    page.click(".examples button >> nth=0")
+    expect(page.locator("#labels > li")).to_have_count(10)
+    assert page.input_value("#text") == "it's a red mirror"
+    page.click("#command summary")
+    expect(page.locator("#curl")).to_contain_text(
+        """-d '{"text":"it'\\''s a red mirror","top_k":10}' http://127.0.0.1"""
+    )
+    page.click("#copy")
+    expect(page.locator("#copied")).not_to_be_empty()
+
+
+def test_all_routes(visit, start, folder):
+    page = visit(start({"shop": folder}))
+    page.click("text=All routes")
+    expect(page.locator("#routes h2").first).to_be_visible()
+    names = page.locator("#routes h2").all_inner_texts()
+    assert {"POST /v1/suggest", "GET /v1/model", "GET /v1/labels", "POST /v1/reload"} <= set(names)
+    first = page.locator("#routes section").first
+    expect(first).to_contain_text("Largest number of labels for each text.")
+    expect(first).to_contain_text("at least 1, at most 1000, default 10")
+
+
 def test_threshold(page, folder):
     suggest(page)
     expect(page.locator("#labels > li")).to_have_count(10)
@@ -162,6 +188,8 @@ def test_reasons_by_keyboard(page, folder):
     values = [float(cell.replace("−", "-")) for cell in page.locator(".why .number").all_inner_texts()]
     assert sum(values[:-1]) == pytest.approx(values[-1], abs=0.001 * len(values))
     assert values[-1] == pytest.approx(told.own_score, abs=0.001)
+    expect(page.locator(".path")).to_be_hidden()  # details are folded
+    page.click("summary:has-text('Path through')")
     steps = page.locator(".path b").all_inner_texts()
     assert steps == ["all labels", f"cluster {told.paths[0].steps[0].node}", told.label]
     page.keyboard.press("Escape")
@@ -193,7 +221,7 @@ def test_words_of_an_encoder_documents_and_members(page):
         "adds +1.000",
         "adds −2.000",
     ]
-    expect(page.locator(".why > table").nth(1)).to_contain_text("by gradients")
+    expect(page.locator(".why > details > table").first).to_contain_text("By gradients")
     expect(page.locator(".alike")).to_have_text("<i>The city</i>alike 0.88 · d7")
     page.click("summary:has-text('parabel')")
     expect(page.locator(".why")).to_contain_text("Tree 2: score 1.000, counts 50 %, where the search does not come")

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+from labelwise import load_model
 from labelwise.serve.keys import make_key
 from labelwise.serve.page import FILES
 
@@ -66,8 +67,15 @@ def test_every_file_is_served_and_every_address_leads_to_one():
     names = {name for name, _ in FILES.values()}
     assert {entry.name for entry in STATIC.iterdir()} == names
     named = {found for name in names for found in re.findall(r'(?:src=|href=|from )"(?:\./)?([\w.]+)', source(name))}
-    assert named >= {"page.css", "page.js", "ask.js", "why.js"}
-    assert {f"/{found}" for found in named - {"data"}} <= {*FILES, "/openapi.json"}
+    assert named >= {"page.css", "page.js", "ask.js", "why.js", "routes.html", "routes.js"}
+    assert {f"/{found}" for found in named - {"data", "."}} <= {*FILES, "/openapi.json"}
+
+
+def test_texts_to_try_are_those_given_or_names_of_labels(serve, folder):
+    told = serve({"shop": folder})("GET", "/v1/model").json()
+    assert len(told["examples"]) == 3
+    assert set(told["examples"]) <= set(load_model(folder).labels_)
+    assert serve({"shop": folder}, examples=["a red mirror"])("GET", "/v1/model").json()["examples"] == ["a red mirror"]
 
 
 def test_nothing_is_loaded_from_elsewhere_and_data_never_becomes_markup():

@@ -106,18 +106,31 @@ def _run(arguments: list[str]) -> int:
         hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(COMMANDS)}"
         _print_error(f"there is no command {name!r}; {hint}")
         return 2
-    _load(name, arguments[1:]).start()
+    if {"-h", "--help"} & set(arguments[1:]):
+        from labelwise.cli.help import help_of
+
+        sys.stdout.write(help_of(name, command_class(name)))
+        return 0
+    parse(name, arguments[1:]).start()
     return 0
 
 
-def _load(name: str, arguments: list[str]) -> Command:
-    """The command with its parsed options; wrong usage exits with code 2 here."""
+def command_class(name: str) -> type[Command]:
+    """The class of a command."""
+    module, _, cls = COMMANDS[name][0].partition(":")
+    kind: type[Command] = getattr(import_module(module), cls)
+    return kind
+
+
+def parse(name: str, arguments: Sequence[str]) -> Command:
+    """The command with its parsed options."""
     import tyro
 
     from labelwise.cli.settings import registry
+    from labelwise.cli.usage import check_usage
 
-    module, _, cls = COMMANDS[name][0].partition(":")
-    kind: type[Command] = getattr(import_module(module), cls)
+    kind = command_class(name)
+    check_usage(name, kind, arguments)
     return tyro.cli(
         kind,
         prog=f"labelwise {name}",

@@ -26,6 +26,8 @@ DeviceOption = Annotated[
 class Command(ABC):
     """A command. Its fields are its options; its docstring is the head of its help."""
 
+    groups: ClassVar[dict[str, tuple[str, ...]]] = {}
+    """Headings of the help, each with its options; all others come under "options"."""
     not_settings: ClassVar[tuple[str, ...]] = ()
     """Options that have the name of a model's setting and another meaning."""
 

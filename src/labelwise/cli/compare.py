@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -37,6 +37,13 @@ class Compare(Command):
     Try it: labelwise compare my-shop --systems parabel,dismec,default --run-dir runs --output comparison
     """
 
+    groups: ClassVar = {
+        "systems": ("systems", "against", "seeds", "run_dir"),
+        "settings of all systems": ("encoder", "max_length", "epochs", "device", "calibrate", "threads"),
+        "measures": ("ks", "split", "family", "bootstrap", "max_docs"),
+        "output": ("output", "json", "quiet"),
+    }
+
     data: Annotated[Path, Positional, arg(metavar="DATA")]
     """A folder with a training and a test split, in any format that labelwise reads."""
     systems: Annotated[str, arg(metavar="NAME,NAME,…")]
@@ -52,7 +59,7 @@ class Compare(Command):
     """Epochs of fine-tuning."""
     device: Annotated[str | None, arg(metavar="cpu|cuda|cuda:N", help_behavior_hint="(default: the GPU if any)")] = None
     """Device of the encoders."""
-    calibrate: Annotated[bool, arg(help_behavior_hint="(default: False)")] = True
+    calibrate: bool = True
     """Train without calibration: predictions are scores, and linear models hold no documents out."""
     threads: int | None = None
     """Number of threads; all cores if not given."""

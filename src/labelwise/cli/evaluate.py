@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from rich.console import Console
 from tyro.conf import Positional, arg
@@ -31,6 +31,11 @@ class Evaluate(Command):
     Try it: labelwise evaluate my-model my-data --against other-predictions.jsonl
     """
 
+    groups: ClassVar = {
+        "measures": ("ks", "family", "bootstrap", "seed", "against"),
+        "output": ("short", "output", "json", "quiet"),
+    }
+
     predictions: Annotated[Path, Positional, arg(metavar="MODEL|PREDICTIONS")]
     """Folder of a trained model, or a file of labels with scores: .jsonl, .csv (also .gz, .xz), .parquet, or a .npz
     matrix as PECOS writes it."""
@@ -48,6 +53,8 @@ class Evaluate(Command):
     """Number of resamples for the intervals; 0 for no intervals."""
     seed: int = 0
     """Random seed of the resampling."""
+    short: bool = False
+    """Print P, nDCG and PSP only; with --against only the table of differences. Files and JSON hold everything."""
     output: Path | None = None
     """Also write the metrics into this JSON file."""
     json: bool = False
@@ -75,14 +82,14 @@ class Evaluate(Command):
         truth, train = self._truth(next(iter(models.values()), None), show)
         first, error = self._evaluate(self.predictions, models, truth, train, show)
         results: dict[str, Any] = {"evaluation": first.to_dict(), **_calibration_entry(error)}
-        tables = [first.table(title=self._title(self.predictions))]
+        tables = [first.table(title=self._title(self.predictions), short=self.short)]
         errors = {self.predictions.name: error}
         if self.against is not None:
             second, error = self._evaluate(self.against, models, truth, train, show)
             tables.append(second.table(title=self._title(self.against)))
             names = (self.predictions.name, self.against.name)
             difference = compare(first, second, names=names, resamples=max(self.bootstrap, 1000), seed=self.seed)
-            tables.append(difference.table())
+            tables = [difference.table(short=True)] if self.short else [*tables, difference.table()]
             other = {**second.to_dict(), **_calibration_entry(error)}
             results |= {"against": other, "comparison": difference.to_dict()}
             errors[self.against.name] = error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import scipy.sparse as sp
 from rich.console import Console
@@ -38,6 +38,11 @@ class Predict(Command):
 
     Try it: labelwise predict my-model texts.txt --top-k 5 --output predictions.jsonl
     """
+
+    groups: ClassVar = {
+        "labels": ("top_k", "min_probability"),
+        "output": ("output", "json", "spreadsheet_safe", "quiet"),
+    }
 
     model: Annotated[Path, Positional, arg(metavar="MODEL")]
     """Folder of a trained model."""

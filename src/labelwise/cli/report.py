@@ -6,7 +6,7 @@ import contextlib
 import io
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 from rich.console import Console
 from tyro.conf import Positional, arg
@@ -15,7 +15,7 @@ from labelwise.cli.columns import as_trained
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_splits
-from labelwise.errors import DataError, StorageError, UsageError
+from labelwise.errors import DataError, LabelwiseError, StorageError, UsageError
 from labelwise.models.base import load_model
 from labelwise.report.record import RunRecord, read_records
 from labelwise.report.write import write_report
@@ -124,14 +124,12 @@ def _data_and_model(record: RunRecord) -> tuple[Path, Path] | None:
     """Data and model of a recorded `labelwise train`; None if the run was another command."""
     if not record.command or record.command[0] != "train":
         return None
-    import tyro
-
+    from labelwise.cli import parse
     from labelwise.cli.train import Train
 
     try:
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
-            config = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
-            command = tyro.cli(Train, args=record.command[1:], config=config)
-    except SystemExit:  # options of another version of labelwise
+            command = cast(Train, parse("train", record.command[1:]))
+    except (LabelwiseError, SystemExit):  # options of another version of labelwise
         return None
     return record.folder / command.data, record.folder / command.model

@@ -6,7 +6,7 @@ import re
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from rich.console import Console
 from tyro.conf import Positional, arg
@@ -19,6 +19,9 @@ from labelwise.serve.hosts import AllowedHosts
 from labelwise.serve.keys import make_key
 from labelwise.serve.limits import Limits
 
+N_EXAMPLES = 5
+"""Largest number of example texts on the page."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Serve(Command):
@@ -27,6 +30,11 @@ class Serve(Command):
     Try it: labelwise serve my-model, then
     curl -H 'Content-Type: application/json' -d '{"text": "red cotton play mat"}' localhost:8000/v1/suggest
     """
+
+    groups: ClassVar = {
+        "address": ("host", "port", "allowed_hosts", "cors"),
+        "keys": ("keys", "make_key", "key_name", "admin"),
+    }
 
     models: Annotated[tuple[str, ...], Positional, arg(metavar="MODEL")] = ()
     """Folder of a trained model. For several models, names and folders: news=FOLDER shop=FOLDER. The first one is the
@@ -49,6 +57,8 @@ class Serve(Command):
     127.0.0.1 answers to localhost alone, so that no page reaches it by a name of its own."""
     cors: tuple[str, ...] = ()
     """Origins whose pages may send requests, such as https://example.org; none if not given."""
+    examples: Path | None = None
+    """File of texts that the page offers to try, one per line; the first five count. Without it: names of labels."""
     watch: float = 2.0
     """Seconds between two checks for a new version in the model folders, which is then loaded; 0: only on SIGHUP."""
     drain: float = 30.0
@@ -70,7 +80,7 @@ class Serve(Command):
             raise UsageError(f"--port {self.port}: give a port from 0 to 65535")
         if self.threads < 1 or self.watch < 0 or self.drain < 0:
             raise UsageError("--threads must be at least 1, --watch and --drain at least 0")
-        limits = self.limits.checked()
+        limits, examples = self.limits.checked(), example_texts(self.examples)
         address = bound_address(self.host, self.port)  # an error before the models are loaded, not after
         hosts = AllowedHosts.of(address, self.allowed_hosts, name=self.host, keys=self.keys is not None)
         for module in ("uvicorn", "fastapi"):
@@ -92,6 +102,7 @@ class Serve(Command):
                 keys=self.keys,
                 hosts=hosts,
                 cors=self.cors,
+                examples=examples,
                 watch=self.watch,
                 threads=self.threads,
                 device=self.device,
@@ -99,6 +110,20 @@ class Serve(Command):
             )
         )
         run(application, host=self.host, port=self.port, drain=self.drain)
+
+
+def example_texts(file: Path | None) -> list[str]:
+    """The first texts of a file with one text per line."""
+    if file is None:
+        return []
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as err:
+        raise UsageError(f"--examples {file}: it is not UTF-8 text; give a text file with one text per line") from err
+    texts = [line.strip() for line in lines if line.strip()]
+    if not texts:
+        raise UsageError(f"--examples {file}: it holds no text; give a text file with one text per line")
+    return texts[:N_EXAMPLES]
 
 
 def bound_address(host: str, port: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from types import UnionType
@@ -58,7 +59,7 @@ def registry() -> ConstructorRegistry:
         return PrimitiveConstructorSpec(
             nargs=1,
             metavar="|".join(_METAVARS.get(kind) or f"{{{','.join(get_args(kind))}}}" for kind in kinds),
-            instance_from_str=lambda given: _parsed(kinds, given[0]),
+            instance_from_str=lambda given: parsed(kinds, given[0]),
             is_instance=lambda value: any(_is_of(kind, value) for kind in kinds),
             str_from_instance=lambda value: [str(value)],
         )
@@ -76,7 +77,7 @@ def _members(kind: Any) -> tuple[Any, ...]:
     return (kind,) if kind in (int, float) or get_origin(kind) is Literal else ()
 
 
-def _parsed(kinds: list[Any], text: str) -> Any:
+def parsed(kinds: Sequence[Any], text: str) -> Any:
     """A value of the first type that can be made of a string."""
     for kind in kinds:
         if get_origin(kind) is not Literal:

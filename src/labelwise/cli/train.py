@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, ClassVar, get_args
 
 from rich.console import Console
 from tyro.conf import Positional, Suppress, arg
@@ -42,6 +42,15 @@ class Train(Command):
 
     Try it: labelwise train my-shop my-model --preset parabel
     """
+
+    groups: ClassVar = {
+        "model": ("preset", "tune", "growing", "seed", "threads"),
+        "linear models": ("cost", "n_trees", "beam", "negatives", "analyzer", "opening"),
+        "encoder": ("encoder", "max_length", "label_embedding", "epochs", "learn_labels", "device"),
+        "ensemble": ("rule", "prune", "own_encoders"),
+        "held-out documents": ("hold_out", "learn_validation", "calibrate"),
+        "output": ("run_dir", "overwrite", "dry_run", "quiet"),
+    }
 
     data: Annotated[Path, Positional, arg(metavar="DATA")]
     """A folder of splits or a single file, in any format that labelwise reads. Texts are used where there are some,
@@ -100,7 +109,7 @@ class Train(Command):
     tune: bool = False
     """First choose cost, cluster size, threshold and the opening of long texts on the held-out documents: eight to
     eleven trials."""
-    calibrate: Annotated[bool, arg(help_behavior_hint="(default: False)")] = True
+    calibrate: bool = True
     """Train without calibration: predictions are scores, and linear models hold no documents out."""
     dry_run: bool = False
     """Read the data, print what would be trained and an estimate of time and memory, and stop."""

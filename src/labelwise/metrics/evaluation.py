@@ -128,11 +128,14 @@ class Evaluation:
         """Write `to_dict` as JSON; the file appears whole or not at all."""
         write_json(path, self.to_dict())
 
-    def table(self, *, title: str | None = None) -> "Table":
-        """A rich table: a row per metric and a column per cut-off, for all labels and for each bucket."""
+    def table(self, *, title: str | None = None, short: bool = False) -> "Table":
+        """A rich table: a row per metric and a column per cut-off, for all labels and for each bucket.
+
+        With `short`: P, nDCG and PSP of all labels only.
+        """
         from labelwise.metrics.table import evaluation_table
 
-        return evaluation_table(self, title)
+        return evaluation_table(self, title, short=short)
 
 
 def _figure(value: float) -> str:

@@ -43,11 +43,14 @@ class Comparison:
         """Write `to_dict` as JSON; the file appears whole or not at all."""
         write_json(path, self.to_dict())
 
-    def table(self, *, title: str | None = None) -> "Table":
-        """A rich table: a row per metric with both figures, the difference, its interval and p."""
+    def table(self, *, title: str | None = None, short: bool = False) -> "Table":
+        """A rich table: a row per metric with both figures, the difference, its interval and p.
+
+        With `short`: rows of P, nDCG and PSP only.
+        """
         from labelwise.metrics.table import comparison_table
 
-        return comparison_table(self, title)
+        return comparison_table(self, title, short=short)
 
 
 def compare(

@@ -10,7 +10,8 @@
   const path = document.getElementById("tree-path");
   const detail = document.getElementById("tree-detail");
   const area = document.getElementById("tree-area");
-  const MOST_TILES = 400;
+  const MOST_TILES = 400, MOST_ON_PHONES = 40, PHONE = 520;
+  const LONG_LIST = 12;
   const tested = nodes.some((node) => node.f !== null);
   let here = 0;
 
@@ -87,8 +88,12 @@
   };
 
   const drawMap = () => {
-    const all = items(), shown = all.slice(0, MOST_TILES);
+    const phone = view.clientWidth < PHONE;
+    const all = items(), shown = all.slice(0, phone ? MOST_ON_PHONES : MOST_TILES);
+    const tests = shown.map((item) => item.f).filter((value) => value !== null);
+    const low = Math.min(...tests), high = Math.max(...tests);
     map.replaceChildren();
+    map.style.height = phone ? `${Math.max(360, 26 * shown.length)}px` : "";
     const width = map.clientWidth, height = map.clientHeight;
     if (!width || !shown.length) return;
     for (const { item, x, y, w, h } of squarify(shown, 0, 0, width, height)) {
@@ -96,12 +101,13 @@
       tile.style.cssText = `left:${(100 * x) / width}%;top:${(100 * y) / height}%;width:${(100 * w) / width}%;height:${(100 * h) / height}%`;
       tile.title = [item.name, item.extra.slice(0, 3).join(" · "), item.small].filter(Boolean).join("\n");
       const large = w > 150 && h > 130;
-      if (w < 34 || h < 22) tile.classList.add("tiny");
+      if (Math.min(w, h) < 16 || Math.max(w, h) < 34) tile.classList.add("tiny");
+      if (w < 40 && h > 1.5 * w) tile.classList.add("upright");
       if (tested && item.f === null) tile.classList.add("untested");
-      tile.style.setProperty("--share", tested ? (item.f || 0) / 100 : 0.3);
+      tile.style.setProperty("--share", item.f === null ? 0.3 : high > low ? (item.f - low) / (high - low) : 0.5);
       if (large) tile.classList.add("large");
-      const name = large && item.words.length ? item.words.slice(0, 6).join(", ") : item.name;
-      tile.append(make("span", name, item.node === null ? "" : "words"));
+      tile.names = item.words.length ? item.words.slice(0, large ? 6 : 3) : [item.name];
+      tile.append(make("span", tile.names.join(", "), item.node === null ? "" : "words"));
       if (w > 70 && h > 46) tile.append(make("small", item.small));
       const lines = large ? item.extra : w > 90 && h > 70 && item.extra.length ? [item.extra.slice(0, 3).join(" · ")] : [];
       for (const line of lines) tile.append(make("small", line));
@@ -112,14 +118,23 @@
       }
       map.append(tile);
     }
-    for (const tile of map.children) {  // no half lines
-      while (tile.children.length > 1 && tile.scrollHeight > tile.clientHeight + 1) tile.lastChild.remove();
-      if (tile.scrollHeight > tile.clientHeight + 4) tile.classList.add("tiny");
+    for (const tile of map.children) {  // no half lines, no broken words: less text, then smaller text, then none
+      const over = () => tile.scrollHeight > tile.clientHeight + 1 || tile.scrollWidth > tile.clientWidth + 1;
+      while (tile.children.length > 1 && over()) tile.lastChild.remove();
+      for (const size of ["", "small"]) {
+        if (size && over()) tile.classList.add(size);
+        for (let most = tile.names.length; most > 0 && (most === tile.names.length || over()); most -= 1) {
+          tile.firstChild.textContent = tile.names.slice(0, most).join(", ");
+        }
+      }
+      if (over()) tile.classList.add("tiny");
     }
     const legend = [];
-    if (tested) legend.push("The stronger the colour, the higher the mean F1 of the tested labels; hatched: none was tested.");
+    const words = document.getElementById("tree-legend");
+    if (tests.length) legend.push(`mean F1 ${low.toFixed(0)} %`, make("span", undefined, "scale"), `${high.toFixed(0)} % `);
+    if (shown.some((item) => item.f === null) && tested) legend.push("Hatched: no label was tested. ");
     if (all.length > shown.length) legend.push(`${number(all.length - shown.length)} smaller tiles are left out here and listed below.`);
-    document.getElementById("tree-legend").textContent = legend.join(" ");
+    words.replaceChildren(...legend);
   };
 
   const drawPath = () => {
@@ -163,7 +178,14 @@
       }
       if (node.rest) list.append(make("li", `and ${plural(node.rest, "label")} that this page leaves out`));
     }
-    detail.append(list);
+    const lines = list.children.length;
+    if (lines <= LONG_LIST) {
+      detail.append(list);
+      return;
+    }
+    const fold = make("details"), kind = children[here].length ? "cluster" : "label";
+    fold.append(make("summary", `All ${plural(lines, kind)} as a list`), list);
+    detail.append(fold);
   };
 
   const draw = () => { drawPath(); drawMap(); drawDetail(); };

@@ -15,6 +15,7 @@ from labelwise.models.training_report import HoldoutResult
 from labelwise.report.chart import Chart, Scale, figure
 from labelwise.report.html import Html, join, paragraph, section, short, table, tag
 from labelwise.report.split_evaluation import BINS, KS, MIN_SUPPORT, N_PREDICTED, Example, LabelScore, SplitEvaluation
+from labelwise.report.summary import TERMS, legend, term
 
 N_LISTED = 12
 """Number of best and of worst labels that are listed."""
@@ -34,7 +35,7 @@ def metrics_part(evaluation: SplitEvaluation | None, validation: HoldoutResult |
     for metric in METRICS:
         names = [f"{metric}@{k}" for k in KS]
         if all(name in found.scores for name in names):
-            rows.append([metric, *(score_cell(found.scores[name], name) for name in names)])
+            rows.append([term(metric), *(score_cell(found.scores[name], name) for name in names)])
     words = (
         f"{found.n_docs:,} documents of the split {evaluation.split}, {found.n_labels:,} labels. In percent. Below "
         "each value is its 95 % interval from a bootstrap over documents: it shows the variation between test sets, "
@@ -43,7 +44,7 @@ def metrics_part(evaluation: SplitEvaluation | None, validation: HoldoutResult |
     if not any(name.startswith("PSP") for name in found.scores):
         words += " PSP and metrics by label frequency need the training split, which is missing."
     grid = table(["", *(f"@{k}" for k in KS)], rows, numbers=(1, 2, 3))
-    return section("metrics", "Metrics", grid, paragraph(words, kind="note"))
+    return section("metrics", "Metrics", grid, paragraph(words, kind="note"), legend(METRICS))
 
 
 def score_cell(score: Score, name: str) -> Html:
@@ -81,7 +82,7 @@ def frequency_part(evaluation: SplitEvaluation | None, absent: str) -> Html:
         ["test documents", *(f"{bucket.n_docs:,}" for bucket in buckets.values())],
     ]
     rows += [
-        [metric, *(score_cell(part.scores[metric], f"{name}:{metric}") for name, part in buckets.items())]
+        [term(metric), *(score_cell(part.scores[metric], f"{name}:{metric}") for name, part in buckets.items())]
         for metric in metrics
     ]
     grid = table(["", *buckets], rows, numbers=range(1, 4))
@@ -104,7 +105,8 @@ def calibration_part(evaluation: SplitEvaluation | None, absent: str) -> Html:
     if not count.size:
         return section("calibration", title, paragraph("The model predicts no label.", kind="absent"))
     sentence = join(
-        "Calibration error ",
+        tag("abbr", "Calibration error", title=TERMS["ECE"]),
+        " ",
         tag("b", f"{error:.2f} %", data_figure="calibration error"),
         f" of {int(count.sum()):,} predictions, {BINS} bins of equal size.",
     )

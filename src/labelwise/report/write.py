@@ -18,20 +18,22 @@ from labelwise.report.quality import calibration_part, examples_part, frequency_
 from labelwise.report.record import RunRecord, read_records
 from labelwise.report.sections import data_part, model_part, time_part, training_history, training_part, tree_part
 from labelwise.report.split_evaluation import SplitEvaluation, evaluate_split
+from labelwise.report.summary import summary_part
 from labelwise.storage import atomic_file, check_writable
 from labelwise.types import Csr, OnEvent
 
 PARTS = {
+    "summary": "In short",
     "model": "Model",
     "metrics": "Metrics",
-    "frequency": "Metrics by label frequency",
+    "frequency": "By label frequency",
     "calibration": "Calibration",
-    "labels": "Best and worst labels",
+    "labels": "Labels",
     "examples": "Examples",
     "tree": "Label tree",
     "training": "Training",
     "data": "Data",
-    "time": "Time and memory",
+    "time": "Time, memory",
 }
 
 
@@ -123,6 +125,7 @@ def _page(
     drawing, remarks = _tree(model, train, evaluation, no_model, on_event)
     curve, restarts, best_step = training_history(model, record)
     parts = {
+        "summary": summary_part(evaluation, model, absent),
         "model": model_part(model, record, no_model),
         "metrics": metrics_part(evaluation, model.report_.validation if model else None, absent),
         "frequency": frequency_part(evaluation, absent),
@@ -137,10 +140,13 @@ def _page(
         "time": time_part(record),
     }
     links = (tag("a", words, href=f"#{part}") for part, words in PARTS.items())
-    head = tag("header", tag("h1", title), tag("nav", *links, aria_label="parts of this page"))
+    head = tag("header", tag("h1", title))
+    way = tag("nav", *links, class_="parts", aria_label="parts of this page")
+    body_parts = {**parts, "metrics": tag("div", parts["metrics"], parts["frequency"], class_="pair")}
+    del body_parts["frequency"]
     foot = tag("footer", f"Written by labelwise {__version__}. This page loads nothing from other places.")
     program = Html(f"<script>{_file_text('page.js')}</script>")
-    body = tag("body", head, tag("main", *(parts[part] for part in PARTS)), foot, program)
+    body = tag("body", head, way, tag("main", *body_parts.values()), foot, program)
     view = tag("meta", name="viewport", content="width=device-width, initial-scale=1")
     style = Html(f"<style>{_file_text('page.css')}</style>")
     # The browser may load nothing from anywhere, whatever a label or a text holds.

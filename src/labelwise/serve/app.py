@@ -52,6 +52,8 @@ _ERRORS: dict[int | str, str] = {
     501: "This server cannot explain suggestions.",
     503: "The server is too busy; see Retry-After.",
 }
+MAX_EXAMPLE = 60
+"""Longest label name in characters that the page offers as a text to try."""
 KEY_SECONDS = 0.5
 """Seconds between two looks at the key file while no request comes; each request with a key looks at it too."""
 _Name = Annotated[str, Query(description="Which of several models; the first if not given.", max_length=200)]
@@ -68,6 +70,8 @@ class ServerConfig:
     """File of API keys; None: requests need no key. It is read again when it changes; without it no key is accepted."""
     hosts: AllowedHosts = field(default_factory=AllowedHosts)
     """Names in the header Host that are accepted; all if not given."""
+    examples: Sequence[str] = ()
+    """Texts that the page offers to try."""
     cors: Sequence[str] = ()
     """Origins whose pages may send requests."""
     watch: float = 2.0
@@ -227,6 +231,7 @@ def _add_routes(api: FastAPI, application: Application) -> None:
             config=current.config,
             card=current.card,
             models=list(models),
+            examples=list(application.config.examples) or _label_examples(current.model.labels_),
             limits=asdict(limits),
         )
 
@@ -257,6 +262,12 @@ def _add_routes(api: FastAPI, application: Application) -> None:
         return PlainTextResponse(application.metrics.text(), media_type="text/plain; version=0.0.4")
 
     add_page(api)
+
+
+def _label_examples(labels: Sequence[str], number: int = 3) -> list[str]:
+    """Some names of labels as texts to try, where no texts are given: none of numbers, none too long for a button."""
+    named = [label for label in labels if 3 <= len(label) <= MAX_EXAMPLE and any(map(str.isalpha, label))]
+    return [named[len(named) * place // (number + 1)] for place in range(1, number + 1)] if len(named) > number else []
 
 
 async def _search(served: ServedModel, query: str, match: Match, seconds: float) -> Sequence[str]:

@@ -14,6 +14,8 @@ FILES = {
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
     "/ask.js": ("ask.js", "text/javascript; charset=utf-8"),
     "/why.js": ("why.js", "text/javascript; charset=utf-8"),
+    "/routes.html": ("routes.html", "text/html; charset=utf-8"),
+    "/routes.js": ("routes.js", "text/javascript; charset=utf-8"),
 }
 HEADERS = {
     "Cache-Control": "no-cache",  # cached, but revalidated by ETag each time: a new version is seen at once

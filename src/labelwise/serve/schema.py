@@ -151,6 +151,7 @@ class ModelAnswer(BaseModel):
     config: dict[str, Any]
     card: str = Field(description="The model card, in Markdown.")
     models: list[str] = Field(description="All models of this server; the first is the default.")
+    examples: list[str] = Field(description="Texts to try: those of labelwise serve --examples, else names of labels.")
     limits: dict[str, float]
 
 

@@ -69,6 +69,7 @@ $("key-form").addEventListener("submit", (event) => {
     return;
   }
   setKey(key);
+  $("key-form").dataset.used = "yes";
   $("key").value = "";
   $("key-form").hidden = true;
   $("text").focus();
@@ -84,8 +85,13 @@ const infoLine = new Line(tellWait);
 async function loadModel(name = "") {
   const info = await infoLine.ask(`v1/model?model=${encodeURIComponent(name)}`, { what: "The server tells what it serves" });
   state.info = info;
-  $("about").textContent = `${info.title} · ${labels(info.n_labels)}${info.calibrated ? "" : " · scores, not probabilities"}`;
-  $("version").textContent = `${info.model}, version ${info.version}`;
+  $("title").textContent = info.model;
+  document.title = `${info.model} · labelwise`;
+  const first = info.metrics?.scores?.["P@1"];
+  const right = typeof first === "number" ? ` · first label right for ${first.toFixed(1)} % of held-out texts (P@1)` : "";
+  $("about").textContent = `${info.title} · ${labels(info.n_labels)}${right}${info.calibrated ? "" : " · scores, not probabilities"}`;
+  showExamples(info.examples);
+  $("version").textContent = `version ${info.version}`;
   $("choice").hidden = info.models.length < 2;
   $("model").replaceChildren(...info.models.map((one) => make("option", { value: one }, one)));
   $("model").value = info.model;
@@ -97,8 +103,41 @@ async function loadModel(name = "") {
   meaning.hidden = meaning.disabled = !info.searchable_by_meaning;
   if (meaning.disabled && meaning.selected) $("match").value = "substring";
   $("threshold-row").hidden = !info.calibrated;
+  showCommand({ text: info.examples[0] ?? "a text" });
   count();
 }
+
+function showExamples(texts) {
+  $("examples").hidden = !texts.length;
+  $("examples").replaceChildren($("examples").firstElementChild, ...texts.map((text) => {
+    const button = make("button", { type: "button", dir: "auto", title: text }, text);
+    button.addEventListener("click", () => {
+      $("text").value = text;
+      count();
+      $("ask").requestSubmit();
+    });
+    return button;
+  }));
+}
+
+/** The last request as a command for a shell: single quotes keep every character but themselves. */
+function showCommand(body) {
+  const quoted = (words) => `'${words.replaceAll("'", "'\\''")}'`;
+  const address = new URL("v1/suggest", location.href).href;
+  const key = $("key-form").dataset.used ? " -H 'X-API-Key: YOUR-KEY'" : "";
+  $("curl").textContent = `curl -H 'Content-Type: application/json'${key} -d ${quoted(JSON.stringify(body))} ${address}`;
+  $("copied").textContent = "";
+}
+
+$("copy").addEventListener("click", async () => {
+  try {
+    await navigator.clipboard.writeText($("curl").textContent);
+    $("copied").textContent = "Copied.";
+  } catch { // not over plain HTTP from another machine
+    getSelection().selectAllChildren($("curl"));
+    $("copied").textContent = "Selected; copy it with Ctrl+C.";
+  }
+});
 
 $("model").addEventListener("change", () => {
   const name = $("model").value, again = state.text !== null;
@@ -158,6 +197,7 @@ async function suggest() {
     clear();
     Object.assign(state, { text, top: body.top_k, model: answer.model, version: answer.version, suggestions: answer.results[0].suggestions });
     show();
+    showCommand({ text, top_k: body.top_k, ...(state.info?.models.length > 1 ? { model: body.model } : {}) });
     // On a phone they come below the text, out of sight.
     if ($("summary").getBoundingClientRect().bottom > 0.8 * innerHeight) $("found-head").scrollIntoView();
   } finally {
@@ -262,8 +302,8 @@ function explain(at, panel) {
       }
       for (const one of answer.results[0].explanations) told.set(one.label, one);
     }
-    const found = told.get(label);
-    panel.replaceChildren(found ? explanation(found, text) : make("p", {}, "The server has no explanation of this label."));
+    const found = told.get(label), calibrated = typeof state.suggestions[at].probability === "number";
+    panel.replaceChildren(found ? explanation(found, text, calibrated ? percent(state.suggestions[at].probability) : "") : make("p", {}, "The server has no explanation of this label."));
     const box = panel.querySelector(".marked"), first = box?.querySelector("mark");
     if (first) box.scrollTop = first.offsetTop - box.offsetTop - 40;
   }, (words, again) => {

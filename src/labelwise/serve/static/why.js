@@ -85,7 +85,8 @@ function embedding(neural) {
   const rows = wordRows(neural.words);
   if (neural.others) rows.push(["all other words", neural.others]);
   rows.push(["with every word masked", neural.base]);
-  return sum(`What adds to the embedding's share, by ${neural.method}`, rows, neural.share);
+  const head = make("summary", {}, `What adds to the embedding's share ${signed(neural.share)}`);
+  return make("details", {}, head, sum(`By ${neural.method}`, rows, neural.share));
 }
 
 function pathList(path, label) {
@@ -102,7 +103,7 @@ function pathList(path, label) {
 }
 
 function paths(told) {
-  const parts = [make("h4", {}, told.paths.length === 1 ? "Path through the cluster tree" : `Paths through ${told.paths.length} cluster trees`)];
+  const parts = [make("summary", {}, told.paths.length === 1 ? "Path through the cluster tree" : `Paths through ${told.paths.length} cluster trees`)];
   told.paths.forEach((path, at) => {
     const missed = path.listed ? "" : ", where the search does not come this way";
     const list = pathList(path, told.label);
@@ -114,7 +115,7 @@ function paths(told) {
       parts.push(make("details", { open: at === 0 ? "" : null }, make("summary", {}, head), list));
     }
   });
-  return parts;
+  return make("details", { class: "paths" }, ...parts);
 }
 
 function members(told) {
@@ -138,7 +139,7 @@ function neighbours(told) {
 function details(told) {
   const parts = [ownScore(told)];
   if (told.neural?.words.length) parts.push(embedding(told.neural));
-  if (told.paths.length) parts.push(...paths(told));
+  if (told.paths.length) parts.push(paths(told));
   if (told.members.length) parts.push(...members(told));
   if (told.neighbours.length) parts.push(...neighbours(told));
   const combine = told.combine ? `How the score ${plain(told.score)} is made: ${told.combine}.` : "";
@@ -146,11 +147,15 @@ function details(told) {
   return parts;
 }
 
-/** Everything that is told about one label of a text. */
-export function explanation(told, text) {
+/** Everything that is told about one label of a text; `probability` is empty where the model has none. */
+export function explanation(told, text, probability = "") {
   const words = [...told.words, ...(told.neural?.words ?? [])];
   const legend = make("p", { class: "quiet legend" },
     make("mark", { class: "for" }, "speaks for the label"), " ", make("mark", { class: "against" }, "speaks against it"));
   const none = words.length ? null : make("p", { class: "quiet" }, "No word of the text is known to the model for this label.");
-  return make("div", { class: "why" }, highlighted(text, words), none ?? legend, ...details(told));
+  const meaning = probability
+    ? `The parts below add up to a score, which is not a probability: calibration on held-out documents makes ${probability} of the score ${plain(told.score)}.`
+    : `The parts below add up to a score, which is not a probability: this model is not calibrated.`;
+  const note = make("p", { class: "quiet" }, meaning);
+  return make("div", { class: "why" }, highlighted(text, words), none ?? legend, note, ...details(told));
 }
