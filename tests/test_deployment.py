@@ -123,14 +123,14 @@ def test_kubernetes_gives_no_rights_and_probes_routes_that_exist():
 @beside
 def test_the_commands_have_options_that_exist(containerfile):
     pytest.importorskip("tyro")
-    from labelwise.cli import _load
+    from labelwise.cli import parse
 
     command = json.loads(next(line for line in containerfile if line.startswith("CMD ")).removeprefix("CMD "))
     (compose,) = parsed("compose.yaml")
     pod = next(one for one in parsed("kubernetes.yaml") if one["kind"] == "Deployment")["spec"]["template"]["spec"]
     commands = [command, pod["containers"][0]["args"], *(one["command"] for one in compose["services"].values())]
     for name, *options in commands:
-        loaded = _load(name, options)
+        loaded = parse(name, options)
         assert isinstance(loaded, Serve)
         assert (loaded.models, loaded.host, loaded.port) == (("/model",), "0.0.0.0", 8000)
 

@@ -26,5 +26,6 @@ def checked_path(path: Any) -> Path:
         raise UsageError(f"the path {shown(str(path))} has a character that no file name can have; mend it") from err
     except OSError as err:
         if err.errno not in _NOTHING_THERE and os.name == "posix":
-            raise StorageError(f"{found} cannot be reached ({err.strerror}); give another path") from err
+            name = shown(str(found)) if err.errno == errno.ENAMETOOLONG else found
+            raise StorageError(f"{name} cannot be reached ({err.strerror}); give another path") from err
     return found
