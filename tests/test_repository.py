@@ -141,3 +141,18 @@ def test_every_python_file_that_a_page_names_exists():
         names = set(named.findall(page.read_text(encoding="utf-8"))) - MADE_BY_RECIPES
         missing = [name for name in names if not any(file.endswith(f"/{name}") for file in files)]
         assert missing == [], page.name
+
+
+def test_tests_that_pages_name_exist():
+    named = {
+        (path, *test)
+        for path in (ROOT / "docs").rglob("*.md")
+        for test in re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 30
+    missing = [
+        (path.name, file, name)
+        for path, file, name in sorted(named)
+        if not (ROOT / file).is_file() or (name and f"def {name}(" not in (ROOT / file).read_text(encoding="utf-8"))
+    ]
+    assert missing == []
