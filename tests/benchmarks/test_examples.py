@@ -1,5 +1,7 @@
 """The examples do what they say."""
 
+import ast
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +30,31 @@ def made_up():
 
 def test_all_examples_are_tested():
     assert {file.stem for file in EXAMPLES.glob("*.py")} == {"keyword_recommendation", "made_up"}
+
+
+def test_the_notebook_runs(tmp_path, monkeypatch):
+    """Cells are run in order; the value of a last expression is what a notebook shows."""
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    notebook = json.loads((EXAMPLES / "first_hour.ipynb").read_text(encoding="utf-8"))
+    assert notebook["nbformat"] == 4
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell.get("outputs", []) == [] for cell in notebook["cells"])
+    names, shown = {}, []
+    for cell in cells:
+        *before, last = ast.parse(cell).body
+        exec(compile(ast.Module(before, []), "cell", "exec"), names)
+        if isinstance(last, ast.Expr):
+            shown.append(eval(compile(ast.Expression(last.value), "cell", "eval"), names))
+        else:
+            exec(compile(ast.Module([last], []), "cell", "exec"), names)
+    names["progress"].stop()
+    table, predictions, wide, evaluation = (one for one in shown if one is not None and not isinstance(one, list))
+    assert list(table.columns) == ["title", "queries"]
+    assert predictions.calibrated
+    assert len(wide) == 5
+    assert "P@1" in repr(evaluation)
+    assert "mirror" in [label for label, _ in shown[-1]]
 
 
 @pytest.fixture(scope="module")
