@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import io
 import json
+import os
 import random
 import re
 import shutil
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from injection import Ended, Plan, in_child
+
+os.environ["OMP_NUM_THREADS"] = "1"  # fine-tuning has the same bits for the same number of threads of torch only
 
 from labelwise import load_model
 from labelwise.cli import main as command_line
