@@ -145,7 +145,10 @@ def _n_split(train: Dataset, digests: Sequence[bytes]) -> int:
         return 0
     rows, labels = train.Y.nonzero()
     first: dict[bytes, int] = {}
-    return sum(first.setdefault(digests[row], label) != label for row, label in zip(rows, labels, strict=True))
+    return sum(
+        first.setdefault(digests[row], label) != label
+        for row, label in zip(rows.tolist(), labels.tolist(), strict=True)
+    )
 
 
 def label_counts(dataset: Dataset) -> Ints:
