@@ -1,12 +1,13 @@
 """`labelwise.show_progress`: work that is started from Python shows how far it is."""
 
 import io
+import logging
 
 import pytest
 from rich.console import Console
 
 import labelwise
-from labelwise import LinearTree, events
+from labelwise import LinearTree, events, load_dataset
 from labelwise.cli import progress as module
 from labelwise.cli import show as lines
 from labelwise.events import Task, heard
@@ -87,3 +88,16 @@ def test_the_latest_listener_hears(shown):
         count()
     assert (output(first), bool(output(second))) == ("", True)
     first.stop()  # again: nothing happens
+
+
+def test_a_warning_is_shown_once(shown, tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # those of pytest
+    (tmp_path / "d.csv").write_text("text,labels\nred shoe,shoe\n,mug\nblue mug,mug\n")
+    with shown() as progress:
+        data = load_dataset(tmp_path / "d.csv", skip_bad_rows=True)
+        LinearTree().fit(data.texts, data.Y, label_names=data.labels)
+    assert output(progress).count("predictions are scores") == 1
+    assert output(progress).count("dropped 1 bad row") == 1
+    assert capfd.readouterr() == ("", "")
+    LinearTree().fit(["red shoe", "blue mug"], [["shoe"], ["mug"]])
+    assert capfd.readouterr().err.count("predictions are scores") == 1  # as before

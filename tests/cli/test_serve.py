@@ -79,6 +79,7 @@ def test_a_folder_without_a_model_and_a_port_in_use(labelwise, tmp_path):
         result = labelwise("serve", tmp_path, "--port", taken.getsockname()[1])
     assert result.code == 2
     assert "cannot listen on 127.0.0.1" in result.err
+    assert result.err.endswith("; choose another port with --port\n")
     result = labelwise("serve", tmp_path, "--port", 0, "--keys", tmp_path / "none")
     assert "none: there is no such file" in result.err
 

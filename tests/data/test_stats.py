@@ -66,6 +66,24 @@ def test_the_table_is_readable(splits):
         assert line in table
 
 
+def test_rows_of_one_document_and_one_label_each_are_told(tmp_path):
+    pairs = [("mirror", "a"), ("mirror", "b"), ("mirror", "b"), ("mirror", "a"), ("mug", "c"), ("mug", "c")]
+    rows = [{"text": text, "labels": [label]} for text, label in pairs]
+    write_jsonl(tmp_path / "train.jsonl", rows)
+    stats = describe(load_splits(tmp_path))
+    assert (stats.n_duplicates_train, stats.n_split_documents) == (4, 2)
+    assert "… with another label 2 give a row for a document, with all labels" in shown(stats)
+    write_jsonl(tmp_path / "train.jsonl", [*rows, {"text": "lamp", "labels": ["a", "b"]}])
+    stats = describe(load_splits(tmp_path))
+    assert stats.n_split_documents == 0
+    assert "with another label" not in shown(stats)
+    few = [{"text": f"text {i}", "labels": ["a"]} for i in range(40)]
+    write_jsonl(tmp_path / "train.jsonl", [*rows[:2], *few])
+    stats = describe(load_splits(tmp_path))
+    assert stats.n_split_documents == 1
+    assert "with another label" not in shown(stats)  # it may be an accident
+
+
 def test_training_has_to_be_there(tmp_path):
     splits = load_splits(write_toy(tmp_path))
     with pytest.raises(UsageError, match="the training split, which is not there; there are: test"):

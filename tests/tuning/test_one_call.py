@@ -122,7 +122,10 @@ def test_how_a_file_or_a_table_is_read(shop, tmp_path):
     (tmp_path / "data.csv").write_text("title,tags\nred shoe,red;shoe\nblue mug,blue;mug\n")
     options = {"text_column": "title", "labels_column": "tags", "preset": "default"}
     for data in (tmp_path / "data.csv", table):
-        assert sorted(train(data, **options, n_trees=1).labels_) == ["blue", "mug", "red", "shoe"]
+        model = train(data, **options, n_trees=1)
+        assert sorted(model.labels_) == ["blue", "mug", "red", "shoe"]
+        columns = {"text_column": "title", "labels_column": "tags", "id_column": "id", "label_separator": ";"}
+        assert model.report_.columns.to_dict() == columns  # so that the command line reads files of the same form
     for data in ((shop["train"],), (["a", "b"], [["x"], ["y"]])):
         with pytest.raises(UsageError, match="text_column says how a file or a table is read, but these data are read"):
             train(*data, preset="default", text_column="title")

@@ -13,7 +13,7 @@ from tyro.conf import arg
 
 from labelwise.cli.console import SafeConsole
 from labelwise.cli.settings import check_options
-from labelwise.cli.show import Show
+from labelwise.cli.show import Show, WarningHandler
 from labelwise.errors import UsageError
 
 DeviceOption = Annotated[
@@ -39,7 +39,7 @@ class Command(ABC):
         check_options(self)
         out = SafeConsole()
         with Show(quiet=self.quiet) as show:
-            handler = _WarningHandler(show)
+            handler = WarningHandler(show)
             logging.getLogger("labelwise").addHandler(handler)
             try:
                 self.run(out, show)
@@ -70,15 +70,3 @@ def prepare_kernels(show: Show) -> None:
 
     with Preparation(("serving",), on_event=show.on_event) as preparation:
         preparation.wait()
-
-
-class _WarningHandler(logging.Handler):
-    """Prints the library's warnings, except for the remarks of `fit`: those are printed as events."""
-
-    def __init__(self, show: Show) -> None:
-        super().__init__(logging.WARNING)
-        self.show = show
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if not getattr(record, "is_remark", False):
-            self.show.remark(record.getMessage())

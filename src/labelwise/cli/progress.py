@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
 
-from labelwise.cli.show import Show
+from labelwise.cli.show import Show, WarningHandler
 from labelwise.events import listen, stop_listening
 
 SECONDS_BEFORE = 0.5
@@ -23,6 +24,13 @@ class ShownProgress(Show):
         super().__init__()
         self._lock = threading.RLock()
         self._since: dict[str, float] = {}
+        self._warnings = WarningHandler(self)
+        self._warnings.addFilter(lambda record: not logging.getLogger().handlers)  # the program prints them itself
+
+    def start(self) -> None:
+        """Show everything from now on; a warning that is also an event is printed once."""
+        listen(self.on_event)
+        logging.getLogger("labelwise").addHandler(self._warnings)
 
     def __enter__(self) -> Self:
         """It is on already; `with` only says how long."""
@@ -36,6 +44,7 @@ class ShownProgress(Show):
     def stop(self) -> None:
         """Show nothing from now on."""
         stop_listening(self.on_event)
+        logging.getLogger("labelwise").removeHandler(self._warnings)
         with self._lock:
             super().__exit__(None, None, None)
 
@@ -76,5 +85,5 @@ def show_progress() -> ShownProgress:
     ...     model = LinearTree().fit(train.texts, train.Y, label_names=train.labels)
     """
     shown = ShownProgress()
-    listen(shown.on_event)
+    shown.start()
     return shown

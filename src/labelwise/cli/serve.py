@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import socket
 from dataclasses import dataclass, field
@@ -133,7 +134,9 @@ def bound_address(host: str, port: int) -> str:
         try:
             probe.bind((host, port))
         except (OSError, TypeError) as err:  # a TypeError: no name that could be encoded
-            raise UsageError(f"cannot listen on {host}:{port}: {getattr(err, 'strerror', None) or err}") from err
+            reason = getattr(err, "strerror", None) or err
+            remedy = "; choose another port with --port" if getattr(err, "errno", None) == errno.EADDRINUSE else ""
+            raise UsageError(f"cannot listen on {host}:{port}: {reason}{remedy}") from err
         return str(probe.getsockname()[0])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from types import TracebackType
@@ -110,3 +111,16 @@ class Show:
         if finished:
             self._started.pop(task, None)
             self._next_line.pop(task, None)
+
+
+class WarningHandler(logging.Handler):
+    """Prints the library's warnings, except for the remarks of `fit`: those are printed as events."""
+
+    def __init__(self, show: Show) -> None:
+        super().__init__(logging.WARNING)
+        self.show = show
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a warning."""
+        if not getattr(record, "is_remark", False):
+            self.show.remark(record.getMessage())

@@ -30,9 +30,10 @@ def dataset_from_frame(
     labels: str | Sequence[str],
     ids: str | None = None,
     on_event: OnEvent | None = None,
+    found: BadRows | None = None,
     **options: Any,
 ) -> Dataset:
-    """See `Dataset.from_frame`."""
+    """See `Dataset.from_frame`; the separator of labels goes to `found`."""
     frame = frame.collect() if _is_lazy(frame) else frame
     settings, there = ReadOptions.of(options), column_names(frame)
     texts = _joined(frame, [text] if isinstance(text, str) else list(text), there)
@@ -65,6 +66,8 @@ def dataset_from_frame(
         separator.say(bad, _FRAME)
         bad.remarks = [_as_keywords(sentence) for sentence in bad.remarks]
     bad.report(on_event, _FRAME)
+    if found is not None:
+        found.separator = bad.separator
     batch = builder.batch()
     if not len(batch):
         reasons = f"; the first: {bad.reasons[0]}" if bad.reasons else ""

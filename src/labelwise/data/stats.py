@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 HEAD_DOCUMENTS = 100
 """A label with more training documents than this belongs to the head (the paper's Figure 1)."""
 TAIL_DOCUMENTS = 5
+SPLIT_SHARE = 0.05
+"""From this share on, documents that are probably split into rows of one label are told."""
 PERCENTILES = (5, 25, 50, 75, 95, 99, 100)
 
 
@@ -65,6 +67,9 @@ class Statistics:
     """Test documents without labels."""
     n_duplicates_train: int | None
     """Training documents whose very text occurred before."""
+    n_split_documents: int | None
+    """Of these, the documents with another label, if every training document has one label at most: the rows are
+    probably pairs of a document and a label."""
     n_duplicates_test: int | None
     """Test documents whose very text is among the training texts."""
     unspaced_share: float | None
@@ -127,9 +132,22 @@ def describe(splits: Mapping[str, Dataset]) -> Statistics:
         n_unlabelled_train=_n_unlabelled(train),
         n_unlabelled_test=0 if test is None else _n_unlabelled(test),
         n_duplicates_train=None if digests is None else len(digests) - len(known),
+        n_split_documents=None if digests is None else _n_split(train, digests),
         n_duplicates_test=_n_known(test, known) if digests is not None else None,
         unspaced_share=None if train.texts is None else unspaced_share(train.texts),
         word_percentiles=None if words is None or not words.size else _percentiles(words),
+    )
+
+
+def _n_split(train: Dataset, digests: Sequence[bytes]) -> int:
+    """Documents whose text occurred before with another label; 0 where a document has several labels."""
+    if not len(train) or np.diff(train.Y.indptr).max() > 1:
+        return 0
+    rows, labels = train.Y.nonzero()
+    first: dict[bytes, int] = {}
+    return sum(
+        first.setdefault(digests[row], label) != label
+        for row, label in zip(rows.tolist(), labels.tolist(), strict=True)
     )
 
 
@@ -220,6 +238,9 @@ def _sections(stats: Statistics) -> list[list[tuple[str, str, str]]]:
     if stats.n_duplicates_train is not None:
         share = f"{stats.n_duplicates_train / max(stats.n_train, 1):.1%} of the training documents"
         care.append(("texts repeated within training", f"{stats.n_duplicates_train:,}", share))
+    if stats.n_split_documents and stats.n_split_documents >= SPLIT_SHARE * stats.n_train:
+        remedy = "give a row for a document, with all labels"
+        care.append(("… with another label", f"{stats.n_split_documents:,}", remedy))
     if stats.n_duplicates_test is not None:
         share = f"{stats.n_duplicates_test / max(stats.n_test, 1):.1%} of the test documents"
         care.append(("test texts found in training", f"{stats.n_duplicates_test:,}", share))

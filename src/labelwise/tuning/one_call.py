@@ -16,7 +16,7 @@ from labelwise.config.presets import AUTO, changed, preset_config
 from labelwise.data import BadRows, Dataset, ReadOptions
 from labelwise.data.formats.annif import subject_names
 from labelwise.data.formats.columns import text_columns
-from labelwise.data.frames import column_names, plain_documents
+from labelwise.data.frames import column_names, dataset_from_frame, plain_documents
 from labelwise.data.load import load_training_splits
 from labelwise.data.targets import targets
 from labelwise.errors import DataError, UsageError
@@ -107,8 +107,8 @@ def train(
     if isinstance(data, str | Path):
         model.report_.data = Path(data).resolve().name
         model.subject_names_ = subject_names(Path(data), model.labels_)
-        if documents.texts is not None:
-            model.report_.columns = TrainingColumns.of(ReadOptions.of(reading), found)
+    if labels is None and not isinstance(data, Dataset) and documents.texts is not None:
+        model.report_.columns = TrainingColumns.of(ReadOptions.of(reading), found)
     clock.stop(model.report_)
     if out is not None:
         model.save(out)
@@ -131,7 +131,7 @@ def _read(
     if isinstance(data, str | Path) and labels is None:
         return load_training_splits(data, on_event=on_event, bad_rows=found, **reading)
     if labels is None and not isinstance(data, Dataset):
-        return _from_frame(data, reading, on_event), None
+        return _from_frame(data, reading, on_event, found), None
     if reading:
         raise UsageError(
             f"{next(iter(reading))} says how a file or a table is read, but these data are read already; leave it out"
@@ -146,13 +146,14 @@ def _read(
     return Dataset(Y=Y, labels=names, texts=texts, features=documents if features else None), None
 
 
-def _from_frame(frame: Any, reading: Mapping[str, Any], on_event: OnEvent | None) -> Dataset:
+def _from_frame(frame: Any, reading: Mapping[str, Any], on_event: OnEvent | None, found: BadRows) -> Dataset:
     """The documents of a table, with the options of `ReadOptions`."""
     rest = {name: value for name, value in reading.items() if not name.endswith("_column")}
     columns = ReadOptions.of(reading)
     ids, names = reading.get("id_column"), text_columns(column_names(frame), columns.text_column)
-    return Dataset.from_frame(
-        frame, text=names or columns.text_columns, labels=columns.labels_column, ids=ids, on_event=on_event, **rest
+    text = names or columns.text_columns
+    return dataset_from_frame(
+        frame, text=text, labels=columns.labels_column, ids=ids, on_event=on_event, found=found, **rest
     )
 
 

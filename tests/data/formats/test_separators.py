@@ -18,6 +18,10 @@ LISTS = ["red, shoe", "shoe, blue", "blue", "red, mug", "mug, old", "old, red, s
         (PEOPLE, None),
         (LISTS, ","),
         (PEOPLE[:3], ","),  # too few to tell
+        (["Doe, John"] * 5 + ["printer", "network"] * 3, None),  # one name, in many rows
+        (["Doe, John"] * 4 + ["printer", "network"] * 3, ","),
+        (["Doe, John"] * 5 + ["printer", "network"] * 2, ","),  # in most rows
+        (["Doe, John"] * 5 + ["printer", "John"] * 3, ","),
         ([*PEOPLE, "John"], ","),  # a part stands alone
         ([*PEOPLE, "Jane, Doe"], ","),  # a part stands on both sides
         ([*PEOPLE, "a,b"], ","),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ SEPARATORS = (";", "|", ",")
 NONE = "none"
 """What a user says if a string is one label."""
 CELLS_TO_TELL = 5
-"""Strings with a comma, at least, by which a comma is taken as part of names."""
+"""Different strings with a comma, at least, by which a comma is taken as part of names; or of each, so many rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,13 @@ def _are_names(cells: Sequence[str]) -> bool:
     """Whether strings with a comma are single names, such as "Doe, John".
 
     They are if each has one comma, with a blank after it, and no part of any stands alone or on the other side of a
-    comma, as labels in lists do.
+    comma, as labels in lists do. Fewer names than `CELLS_TO_TELL` must each be in so many rows, and in at most half of
+    them all: labels in lists that are so frequent would stand alone somewhere.
     """
-    with_comma = {cell.strip() for cell in cells if "," in cell}
-    if len(with_comma) < CELLS_TO_TELL:
+    times = Counter(cell.strip() for cell in cells if "," in cell)
+    with_comma = set(times)
+    repeated = bool(times) and min(times.values()) >= CELLS_TO_TELL and 2 * times.total() <= len(cells)
+    if len(with_comma) < CELLS_TO_TELL and not repeated:
         return False
     if not all(cell.count(",") == 1 and ", " in cell and not cell.endswith(",") for cell in with_comma):
         return False
