@@ -23,6 +23,9 @@ def test_get_then_train(labelwise, place):
     assert any(line.startswith("licence: no licence is stated") for line in lines)
     assert "next: labelwise train eurlex-4k my-model" in lines
     assert any("--preset eurlex-4k --encoder" in line for line in lines)
+    assert "was there already" not in done.out
+    assert "the folder was there already; it was left as it is" in labelwise("get", "eurlex-4k").out
+    assert "was there already" not in labelwise("get", "eurlex-4k", "--from", "eurlex-4k.tar.gz", "--overwrite").out
     assert labelwise("train", "eurlex-4k", "my-model", "--quiet").code == 0
     assert labelwise("evaluate", "my-model", "eurlex-4k", "--bootstrap", 0).code == 0
     again = labelwise("get", "eurlex-4k", "--json")

@@ -51,6 +51,11 @@ def test_links_between_pages_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("page", sorted((DOCS / "results").glob("*.md")), ids=lambda page: page.stem)
+def test_links_of_the_results_name_what_they_lead_to(page):
+    assert re.findall(r"\[[\w/-]+\.md\]\(", page.read_text(encoding="utf-8")) == []
+
+
 def test_every_public_name_is_in_the_reference():
     pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
     shown = {name.rpartition(".")[2] for name in re.findall(r"(?m)^::: (labelwise\S+)", pages)}
@@ -156,6 +161,21 @@ def test_pages_fit_any_screen_without_a_network(built, browser, width, scheme):
             too_wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
             assert not too_wide, f"{name} is wider than {width}"
     assert wrong == []
+
+
+_CUT = """[...document.querySelectorAll("table:not([class]) code")].map(code => [code.textContent, code])
+    .filter(([name, code]) => /^[\\w.]+$/.test(name) && code.getClientRects().length > 1).map(([name]) => name)"""
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_no_name_in_a_table_is_cut_into_two(built, browser, width):
+    with browser.new_context(viewport={"width": width, "height": 900}) as context:
+        page = context.new_page()
+        for name in ("howto/datasets", "results/paper", "reference/metrics", "reference/cli"):
+            page.goto((built / f"{name}.html").as_uri())
+            assert page.evaluate(_CUT) == [], name
+            too_wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+            assert not too_wide, f"{name} is wider than {width}"
 
 
 def test_a_copied_console_block_has_the_commands_only(built, browser):

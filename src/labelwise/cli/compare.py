@@ -106,19 +106,20 @@ class Compare(Command):
         comparison = run_comparison(
             systems, source, settings=settings, run_dir=self.run_dir, against=against, on_event=show.on_event
         )
+        written = [] if self.output is None else self._write(comparison, self.output, show)
         if self.json:
             out.print(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False), markup=False)
         else:
             for table in filter(None, (systems_table(comparison), differences_table(comparison))):
                 _print_whole(out, table)
-        if self.output is not None:
-            self._write(comparison, self.output, show)
+        if written:
+            show.remark(f"written into {self.output}: {', '.join(written)}")
         if comparison.failed:
             names = ", ".join(entry.name for entry in comparison.failed)
             raise LabelwiseError(f"{len(comparison.failed)} of {len(comparison.results)} systems failed: {names}")
 
-    def _write(self, comparison: SystemComparison, folder: Path, show: Show) -> None:
-        """Write the page, the metrics as JSON and the plots."""
+    def _write(self, comparison: SystemComparison, folder: Path, show: Show) -> list[str]:
+        """Write the page, the metrics as JSON and the plots. Returns the names of the files."""
         with atomic_file(folder / "comparison.md") as temporary:
             temporary.write_text(comparison_markdown(comparison), encoding="utf-8")
         write_json(folder / "comparison.json", comparison.to_dict())
@@ -127,7 +128,7 @@ class Compare(Command):
             written += draw(comparison, folder)
         except MissingExtraError as error:
             show.remark(f"no plots: {error}")
-        show.remark(f"written into {folder}: {', '.join(written)}")
+        return written
 
 
 def draw(comparison: SystemComparison, folder: Path) -> list[str]:

@@ -93,6 +93,10 @@ class Evaluate(Command):
             other = {**second.to_dict(), **_calibration_entry(error)}
             results |= {"against": other, "comparison": difference.to_dict()}
             errors[self.against.name] = error
+        if self.output is not None:
+            from labelwise.storage import write_json
+
+            write_json(self.output, results)
         if self.json:
             out.print(json.dumps(results, indent=2, ensure_ascii=False), markup=False)
         else:
@@ -103,9 +107,6 @@ class Evaluate(Command):
                     size = f"{CALIBRATED_ON} labels a document, 15 bins of equal size"
                     out.print(f"{name}: calibration error {error:.2f} % ({size})", markup=False)
         if self.output is not None:
-            from labelwise.storage import write_json
-
-            write_json(self.output, results)
             show.remark(f"written: {self.output}")
 
     def _truth(self, model: Model | None, show: Show) -> tuple[Dataset, Dataset | None]:

@@ -52,6 +52,8 @@ class Get(Command):
             return
         if self.name is None:
             raise UsageError("give the name of a data set; labelwise get --list shows them")
+        folder = Path(self.name) if self.folder is None else self.folder
+        is_there = not self.overwrite and folder.is_dir() and any(folder.iterdir())
         made = get_paper_set(
             self.name,
             self.folder,
@@ -61,13 +63,13 @@ class Get(Command):
             overwrite=self.overwrite,
             on_event=show.on_event,
         )
-        folder = self.name if self.folder is None else self.folder
         if self.json:
             out.print(json.dumps(asdict(made), indent=2, ensure_ascii=False), markup=False)
             return
         documents = ", ".join(f"{count:,} {split}" for split, count in made.documents.items())
         lines = [
             f"{folder}: {made.format}, documents: {documents}; {made.n_labels:,} labels",
+            *(["the folder was there already; it was left as it is (--overwrite makes it again)"] if is_there else []),
             *made.notes,
             f"licence: {made.licence}",
             f"cite: {made.citation}",

@@ -47,19 +47,21 @@ class Stats(Command):
         statistics = describe(splits)
         name = self.data.resolve().name
         generated = (self.data / "shop.json").is_file()
-        if self.json:
-            out.print(json.dumps(statistics.to_dict(), indent=2), markup=False)
-        else:
-            out.print(statistics_table(statistics, title=f"{name} (generated data)" if generated else name))
         if self.output is not None:
             from labelwise.storage import write_json
 
             write_json(self.output, statistics.to_dict())
-            show.remark(f"written: {self.output}")
         if self.plot is not None:
             from labelwise.data.stats import label_counts
             from labelwise.report.tail import plot_tail
 
             train = splits.get("train") or next(iter(splits.values()))
             plot_tail(label_counts(train), self.plot, title=name, generated=generated)
+        if self.json:
+            out.print(json.dumps(statistics.to_dict(), indent=2), markup=False)
+        else:
+            out.print(statistics_table(statistics, title=f"{name} (generated data)" if generated else name))
+        if self.output is not None:
+            show.remark(f"written: {self.output}")
+        if self.plot is not None:
             show.remark(f"plotted: {self.plot}")

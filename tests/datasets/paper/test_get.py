@@ -50,6 +50,20 @@ def test_what_is_there_is_not_fetched_again(place, server):
     assert len(server.asked) == 1
 
 
+def test_another_file_for_a_folder_that_is_there_is_refused(place, archive):
+    (place / "first.tar.gz").write_bytes(archive)
+    (place / "other.tar.gz").write_bytes(packed(members(names=["one", "two", "three"])))
+    first = get_paper_set("eurlex-4k", file="first.tar.gz")
+    assert get_paper_set("eurlex-4k", file="first.tar.gz") == first
+    with pytest.raises(UsageError, match=r"holds eurlex-4k from another archive \(first\.tar\.gz\); choose another"):
+        get_paper_set("eurlex-4k", file="other.tar.gz")
+    with pytest.raises(DataError, match=r"there is no such file"):
+        get_paper_set("eurlex-4k", file="none.tar.gz")
+    assert load_dataset("eurlex-4k").labels == NAMES
+    get_paper_set("eurlex-4k", file="other.tar.gz", overwrite=True)
+    assert load_dataset("eurlex-4k").labels == ["one", "two", "three"]
+
+
 def test_another_archive_than_before_is_noted(place, server):
     get_paper_set("eurlex-4k", url=server.url)
     server.content = packed(members(names=["one", "two", "three"]))

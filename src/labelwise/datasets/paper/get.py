@@ -64,7 +64,8 @@ def get_paper_set(
     """Fetch a data set of the paper, check and unpack the archive, and convert it.
 
     The folder appears when it is complete. What was fetched stays beside it, in ``FOLDER.download``, until then: the
-    next call goes on with it. A folder that holds the data set already is left as it is.
+    next call goes on with it. A folder that holds the data set already is left as it is; another archive than the one
+    that it was made of is refused without ``overwrite``.
 
     Parameters
     ----------
@@ -89,6 +90,8 @@ def get_paper_set(
     before = _there(folder, known, overwrite=overwrite)
     if before is not None and not overwrite:
         _check_sum(before.sha256, wanted, folder / SOURCE)
+        if file is not None:
+            _check_same(folder, before, _given(file), on_event)
         return before
     check_writable(folder)
     with _archive(known, folder, file, url, on_event) as (archive, source):
@@ -105,11 +108,7 @@ def _archive(
     """The archive and where it came from; a fetched one is removed when it has been used, or is no good."""
     most = known.archive_gb * 10**9
     if file is not None:
-        path = checked_path(file)
-        if path.is_dir():
-            raise UsageError(f"{path} is a folder; if the archive is unpacked there, labelwise train {path} reads it")
-        if not path.is_file():
-            raise DataError("there is no such file; give the archive that you fetched", path=path)
+        path = _given(file)
         yield path, path.name
         return
     download = Download(url or known.address, folder.with_name(f"{folder.name}.download"), most=most)
@@ -130,6 +129,16 @@ def _archive(
             download.remove()
             raise
         download.remove()
+
+
+def _given(file: Path | str) -> Path:
+    """The archive that was fetched by other means."""
+    path = checked_path(file)
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; if the archive is unpacked there, labelwise train {path} reads it")
+    if not path.is_file():
+        raise DataError("there is no such file; give the archive that you fetched", path=path)
+    return path
 
 
 def _converted(
@@ -203,6 +212,15 @@ def _checksum(given: str | None) -> str | None:
 def _check_sum(found: str, wanted: str | None, path: Path) -> None:
     if wanted is not None and found != wanted:
         raise DataError(f"the archive has the checksum {found}, not {wanted}; nothing of it was used", path=path)
+
+
+def _check_same(folder: Path, before: PaperData, archive: Path, on_event: OnEvent | None) -> None:
+    """Refuse an archive that is not the one that the folder was made of: the caller would go on with the old data."""
+    if archive.stat().st_size != before.n_bytes or sha256_of(archive, on_event) != before.sha256:
+        raise UsageError(
+            f"{folder} holds {before.name} from another archive ({before.source}); "
+            "choose another folder, or replace it with --overwrite"
+        )
 
 
 def _there(folder: Path, known: PaperSet, *, overwrite: bool) -> PaperData | None:

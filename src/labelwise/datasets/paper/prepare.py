@@ -49,8 +49,8 @@ def prepare(unpacked: Path, folder: Path, on_event: OnEvent | None) -> tuple[boo
             sp.save_npz(folder / f"X.{tag}.npz", _features(unpacked, tag, kept.size)[kept], compressed=False)
         sp.save_npz(folder / f"Y.{tag}.npz", Y[kept], compressed=False)
         if n_lost := int(kept.size - kept.sum()):
-            one = "document has" if n_lost == 1 else "documents have"
-            notes.append(f"{n_lost:,} {split} {one} no labels or no text, and were left out")
+            has, were = ("document has", "was") if n_lost == 1 else ("documents have", "were")
+            notes.append(f"{n_lost:,} {split} {has} no labels or no text, and {were} left out")
     names = unpacked / "output-items.txt"
     if not names.is_file():
         notes.append("the archive has no output-items.txt: labels are called by number")
