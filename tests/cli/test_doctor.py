@@ -73,6 +73,19 @@ def test_extras_of_extras_count(found, monkeypatch):
     assert extras["plot"].startswith("numpy ")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+def test_a_torch_that_ends_the_process_is_a_problem(monkeypatch, tmp_path):
+    (tmp_path / "torch.py").write_text("import os\nos.kill(os.getpid(), 11)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(installation, "_version", lambda name: "1.0")
+    monkeypatch.setattr(sys, "modules", {name: found for name, found in sys.modules.items() if name != "torch"})
+    findings = Findings()
+    installation._torch(findings)
+    assert "pip install --force-reinstall torch" in todo(
+        findings, "torch ends the process that imports it (exit code -"
+    )
+
+
 @pytest.mark.parametrize("error", [ImportError("libtorch.so: no such file"), OSError("bad\nlibrary"), SystemError("x")])
 def test_a_broken_torch_is_a_problem(error, monkeypatch):
     pytest.importorskip("torch")

@@ -17,6 +17,10 @@ from labelwise.cli.usage import check_usage
         ("train d m --negatives tmn", "--negatives tmn: give one of tfn, man, tfn+man; did you mean tfn?"),
         ("train d m --cost", "--cost needs a value: --cost FLOAT"),
         ("train d m --cost --tune", "--cost needs a value: --cost FLOAT"),
+        (
+            "predict m --text -cat",
+            "--text needs a value: --text TEXT; one that begins with a dash is written --text='-cat'",
+        ),
         ("train d m --tune=yes", "--tune=yes: --tune takes no value; write --tune alone, or leave it out"),
         ("train d m extra", "labelwise train takes DATA and MODEL; 'extra' is one argument too many"),
         ("train", "labelwise train needs DATA and MODEL; see labelwise train --help"),
@@ -49,6 +53,20 @@ def test_one_sentence(labelwise, typed, says):
     ],
 )
 def test_what_is_right_passes_and_tyro_agrees(typed):
-    name, *arguments = typed.split()
+    check_agrees(*typed.split())
+
+
+@pytest.mark.parametrize(
+    "text", ["- a cat", "-- a cat", "- a = b", "-\na cat", "-5 degrees", "-.5", "- --text", "-", ""]
+)
+def test_a_text_that_begins_with_a_dash_and_no_letter_is_a_value(text):
+    assert check_agrees("predict", "m", "--text", text).text == (text,)
+    assert check_agrees("predict", "m", f"--text={text}").text == (text,)
+    assert check_agrees("predict", "m", f"--text=-{text}").text == (f"-{text}",)
+
+
+def check_agrees(name, *arguments):
     check_usage(name, command_class(name), arguments)
-    assert isinstance(parse(name, arguments), command_class(name))
+    command = parse(name, arguments)
+    assert isinstance(command, command_class(name))
+    return command

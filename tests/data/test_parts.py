@@ -6,7 +6,7 @@ import pytest
 
 from labelwise.data import Dataset, convert, load_dataset, load_splits, split_data
 from labelwise.data.parts import draw_parts
-from labelwise.errors import UsageError
+from labelwise.errors import DataError, UsageError
 from tests.data.examples import write_jsonl, write_text
 
 ROWS = [{"key": f"k{i}", "text": f"text {i % 40}", "labels": [f"l{i % 4}"], "more": i} for i in range(60)]
@@ -93,3 +93,7 @@ def test_what_is_refused(tmp_path):
     write_text(tmp_path / "data" / "train.csv", "text,labels\na,x\nb,x\n")
     with pytest.raises(UsageError, match="holds the data that are to be read"):
         split_data(tmp_path / "data", tmp_path / "data", test=0.5, overwrite=True)
+    write_text(tmp_path / "same.csv", "text,labels\na,x\na,x\n")
+    with pytest.raises(DataError, match="the 2 documents have the same text"):
+        split_data(tmp_path / "same.csv", tmp_path / "halves", test=0.5)
+    assert not (tmp_path / "halves").exists()

@@ -1,5 +1,6 @@
 import io
 import os
+import sys
 import threading
 
 import pytest
@@ -84,3 +85,25 @@ def test_encodings_columns_and_errors(monkeypatch):
     for form in ("parquet", "libsvm", "annif"):
         with pytest.raises(UsageError, match=f"--format {form}: standard input is read as jsonl, csv, tsv"):
             list(arriving_documents(form, BadRows()))
+
+
+def test_an_input_that_does_not_wait_is_read_to_its_end(pipe):
+    os.set_blocking(sys.stdin.fileno(), False)
+    chunks = arriving_chunks()
+    threading.Timer(0.1, lambda: pipe.write(b"a\n")).start()
+    assert next(chunks) == b"a\n"
+    pipe.close()
+    assert list(chunks) == []
+
+
+def test_objects_in_the_place_of_standard_input_end_with_their_error(monkeypatch):
+    stream = io.StringIO("abc\ud800\n")
+    monkeypatch.setattr("sys.stdin", stream)
+    with pytest.raises(DataError, match="standard input, line 1: not UTF-8"):
+        list(arriving_documents("jsonl", BadRows()))
+    stream.close()
+    with pytest.raises(DataError, match="standard input: is closed"):
+        list(arriving_chunks())
+    monkeypatch.setattr("sys.stdin", object())
+    with pytest.raises(AttributeError):
+        list(arriving_chunks())

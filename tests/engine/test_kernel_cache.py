@@ -71,6 +71,27 @@ def test_the_order_of_the_users_folders(tmp_path, monkeypatch, environment):
 
 
 @needs_proc
+def test_a_folder_inside_that_others_can_write_to_is_passed_over(environment):
+    inside = choose_folders(NOWHERE).writable
+    inside.parent.chmod(0o755)
+    inside.chmod(0o777)
+    assert choose_folders(NOWHERE).writable is None
+
+
+@needs_proc
+def test_relative_folders_depend_on_where_a_process_runs_and_are_passed_over(tmp_path, monkeypatch):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "home")
+    assert choose_folders(NOWHERE).chosen_by == "the temporary folder"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "relative")
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    choose_folders(NOWHERE)  # no error, though nobody can say where the folder would be
+
+
+@needs_proc
 def test_no_folder_at_all(monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", "/proc")
     assert choose_folders(NOWHERE) == CacheFolders(None, (), "no folder can be written")

@@ -1,9 +1,12 @@
 """What every kind of model promises: linear, hybrid, fine-tuned, ensemble; and the two that are made of fitted models:
 grown and exported."""
 
+import gc
 import json
+import os
 import pickle
 import re
+import tempfile
 from copy import copy
 from dataclasses import replace
 
@@ -240,6 +243,23 @@ def test_a_model_goes_through_a_pickle_and_answers_with_the_same_bits(model, tex
     copied = copy(model)
     assert copied.__dict__.keys() == model.__dict__.keys()
     assert list(copied.predict(texts[:1])) == list(model.predict(texts[:1]))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_process_leaves_the_files_of_a_model_from_a_pickle(models, tmp_path, monkeypatch):
+    content = pickle.dumps(models("linear"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    again = pickle.loads(content)
+    (folder,) = tmp_path.iterdir()
+    child = os.fork()
+    if child == 0:
+        del again
+        gc.collect()
+        os._exit(not folder.is_dir())
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    del again
+    gc.collect()
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("kind", FITTED)

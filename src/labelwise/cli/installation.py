@@ -8,6 +8,8 @@ import platform
 import re
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -241,21 +243,34 @@ def _folders(findings: Findings) -> None:
         findings.problem(f"the temporary folder has {free / 1e6:.0f} MB left", "free some space, or set TMPDIR")
 
 
+def _code_of_import(module: str) -> int:
+    """The exit code of a process that imports a module: a broken library may end it without an exception."""
+    if not sys.executable or module in sys.modules:
+        return 0
+    try:
+        command = [sys.executable, "-c", f"import {module}"]
+        return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=60).returncode
+    except (OSError, subprocess.TimeoutExpired):
+        return 0  # the import here says more
+
+
 def _torch(findings: Findings) -> None:
     """torch as it can be used, imported only where it is installed."""
     driver = Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
     if _version("torch") is None:
         findings.fact("GPU", "torch", "not installed")
         return
+    repair = "run: pip install --force-reinstall torch; linear models work without torch"
+    code = _code_of_import("torch")
+    if code not in (0, 1):
+        findings.problem(f"torch ends the process that imports it (exit code {code})", repair)
+        return
     try:
         import torch
     except BaseException as error:  # a broken library raises anything
         if isinstance(error, KeyboardInterrupt):
             raise
-        findings.problem(
-            f"torch cannot be imported: {_said(error)}",
-            "run: pip install --force-reinstall torch; linear models work without torch",
-        )
+        findings.problem(f"torch cannot be imported: {_said(error)}", repair)
         return
     built = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "for CPUs"
     if getattr(torch.version, "hip", None):

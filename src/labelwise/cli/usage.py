@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args, get_origin
 
@@ -11,6 +12,8 @@ from labelwise.cli.options import METAVARS, Option, options_of
 from labelwise.cli.settings import parsed
 from labelwise.config.settings import described
 from labelwise.errors import UsageError
+
+_NO_OPTION = re.compile(r"-$|-\.?[0-9]|-+\s")
 
 
 def check_usage(name: str, command: type[Command], arguments: Sequence[str]) -> None:
@@ -47,7 +50,9 @@ def check_usage(name: str, command: type[Command], arguments: Sequence[str]) -> 
         if not equals:
             value, is_next_option = next(rest, ("", True))
             if is_next_option:
-                raise UsageError(f"{flag} needs a value: {option.usage}")
+                is_known = value.partition("=")[0] in ("", *options)
+                hint = "" if is_known else f"; one that begins with a dash is written {flag}='{value}'"
+                raise UsageError(f"{flag} needs a value: {option.usage}{hint}")
         _check(option, value)
         pending = option if option.several else None
     missing = [one.usage for one in options.values() if one.required and one.flag not in seen]
@@ -56,9 +61,9 @@ def check_usage(name: str, command: type[Command], arguments: Sequence[str]) -> 
 
 
 def _tokens(arguments: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Each argument, and whether it is an option; a dash alone and negative numbers are values."""
+    """Each argument, and whether it is an option; a dash alone, negative numbers and "- some words" are values."""
     for argument in arguments:
-        yield argument, argument.startswith("-") and argument != "-" and not argument[1:2].isdecimal()
+        yield argument, argument.startswith("-") and not _NO_OPTION.match(argument)
 
 
 def _unknown(name: str, flag: str, options: dict[str, Option]) -> str:

@@ -18,7 +18,7 @@ from labelwise.data.formats.records import RecordSource
 from labelwise.data.load import read_split
 from labelwise.data.options import BadRows, ReadOptions
 from labelwise.data.split import split_rows
-from labelwise.errors import UsageError
+from labelwise.errors import DataError, UsageError
 from labelwise.storage import atomic_folder, check_writable
 from labelwise.types import Ints, OnEvent
 
@@ -99,6 +99,8 @@ def draw_parts(dataset: Dataset, shares: Mapping[str, float], seed: int = 0) -> 
         first_with: dict[str, int] = {}
         groups = np.array([first_with.setdefault(" ".join(text.split()), len(first_with)) for text in dataset.texts])
     n_docs, n_groups = len(dataset), int(groups.max(initial=-1)) + 1
+    if n_groups == 1 < n_docs:
+        raise DataError(f"the {n_docs:,} documents have the same text, so they stay in one part; give more documents")
     member: Any = sp.csr_array((np.ones(n_docs, np.float32), (groups, np.arange(n_docs))), shape=(n_groups, n_docs))
     Y: Any = sp.csr_array(member @ dataset.Y)
     rest, left, of_part = np.arange(n_groups), 1.0, np.zeros(n_groups, np.int64)

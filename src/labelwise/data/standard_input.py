@@ -2,10 +2,13 @@
 
 import io
 import queue
+import select
 import sys
 import threading
 from collections.abc import Generator
 from pathlib import Path
+
+from labelwise.errors import DataError
 
 STANDARD_INPUT = Path("standard input")
 """Stands for standard input where a path is expected. It is this very object: a file may have that name."""
@@ -20,14 +23,14 @@ def arriving_chunks() -> Generator[bytes, None, None]:
 
     A thread reads, so that much is at hand when the input is fast. It may wait for ever; nobody waits for it.
     """
-    ready: queue.Queue[bytes | OSError] = queue.Queue(maxsize=CHUNKS_AHEAD)
+    ready: queue.Queue[bytes | Exception] = queue.Queue(maxsize=CHUNKS_AHEAD)
 
     def work() -> None:
         try:
             while chunk := _read():
                 ready.put(chunk)
             ready.put(b"")
-        except OSError as err:
+        except Exception as err:  # of the object that stands for standard input: the reader would wait for ever
             ready.put(err)
 
     threading.Thread(target=work, name="read standard input", daemon=True).start()
@@ -41,7 +44,7 @@ def arriving_chunks() -> Generator[bytes, None, None]:
             item = ready.get()
         if parts:
             yield b"".join(parts)
-        if isinstance(item, OSError):
+        if isinstance(item, Exception):
             raise item
         if not item:
             return
@@ -55,11 +58,20 @@ def _read() -> bytes:
     stream = sys.stdin
     if stream is None:
         return b""
+    if getattr(stream, "closed", False):
+        raise DataError("is closed; give a file, or send the data to standard input", path=STANDARD_INPUT)
     try:
         number = stream.fileno()
     except (OSError, ValueError, AttributeError):  # replaced by an object in memory
         binary = getattr(stream, "buffer", None)
         if binary is not None:
             return bytes(binary.read(CHUNK_BYTES))
-        return stream.read(CHUNK_BYTES).encode("utf-8", "surrogateescape")
-    return io.FileIO(number, closefd=False).read(CHUNK_BYTES) or b""
+        text = stream.read(CHUNK_BYTES)
+        try:
+            return text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:  # half a character, which the reader of the bytes refuses by its line
+            return text.encode("utf-8", "surrogatepass")
+    file = io.FileIO(number, closefd=False)
+    while (chunk := file.read(CHUNK_BYTES)) is None:  # another program has set the input to not wait
+        select.select([number], [], [])
+    return chunk

@@ -62,7 +62,10 @@ def choose_folders(package: Path = KERNELS) -> CacheFolders:
     """
     name = f"kernels_{hashlib.sha1(str(package).encode(), usedforsecurity=False).hexdigest()}"
     named = os.environ.get("NUMBA_CACHE_DIR")
-    trusted = [(Path(named).absolute() / name, "NUMBA_CACHE_DIR")] if named else []
+    trusted: list[tuple[Path, str]] = []
+    if named:
+        with suppress(OSError):  # a relative path where the working folder has been removed
+            trusted.append((Path(named).absolute() / name, "NUMBA_CACHE_DIR"))
     trusted.append((package / "__pycache__", "beside the package"))
     read_only: list[Path] = []
     for folder, reason in trusted:
@@ -71,8 +74,10 @@ def choose_folders(package: Path = KERNELS) -> CacheFolders:
         if folder.is_dir():
             read_only.append(folder)
     for parent, reason in _own_folders():
-        if _is_private(parent, named=reason == "XDG_CACHE_HOME") and is_writable(parent / name):
-            return CacheFolders(parent / name, tuple(read_only), reason)
+        folder = parent / name
+        is_private = _is_private(parent, named=reason == "XDG_CACHE_HOME") and _is_private(folder, named=False)
+        if is_private and is_writable(folder):
+            return CacheFolders(folder, tuple(read_only), reason)
     return CacheFolders(None, tuple(read_only), "no folder can be written")
 
 
@@ -93,7 +98,7 @@ def _own_folders() -> Iterator[tuple[Path, str]]:
         yield Path(xdg) / "labelwise", "XDG_CACHE_HOME"
     with suppress(RuntimeError, OSError):
         home = Path.home()
-        if home.is_dir():  # root could make a home folder that is missing on purpose
+        if home.is_absolute() and home.is_dir():  # root could make a home folder that is missing on purpose
             yield home / ".cache" / "labelwise", "the home folder"
     with suppress(OSError):
         temporary = Path(tempfile.gettempdir()).absolute()

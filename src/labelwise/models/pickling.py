@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import weakref
@@ -34,5 +35,11 @@ def from_files(files: dict[str, bytes]) -> Model:
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
-    weakref.finalize(model, shutil.rmtree, place, ignore_errors=True)
+    weakref.finalize(model, _remove, place, os.getpid())
     return model
+
+
+def _remove(place: Path, process: int) -> None:
+    """Remove the files, unless a process that was forked ends: its parent may still read them."""
+    if os.getpid() == process:
+        shutil.rmtree(place, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 
 import pytest
 
@@ -109,6 +110,80 @@ def test_redirects_to_an_encrypted_address_are_followed():
 def test_addresses_that_are_refused(url):
     with pytest.raises(UsageError, match="begins with https://"):
         check_address(url)
+
+
+@pytest.fixture
+def answer(tmp_path, monkeypatch):
+    """Fetch from a server that sends these bytes, whatever it is asked."""
+    monkeypatch.setattr(download, "PAUSE", 0.0)
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def send(content):
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(content)
+
+    def run(content, state=None):
+        threading.Thread(target=send, args=[content], daemon=True).start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/a"
+        one = Download(url, tmp_path / "parts", most=10**6)
+        with one.locked():
+            if state is not None:
+                (tmp_path / "parts/archive").write_bytes(b"old")
+                (tmp_path / "parts/download.json").write_text(state.replace("URL", url))
+            return one.fetch(None, "fetching").read_bytes()
+
+    yield run
+    listening.shutdown(socket.SHUT_RDWR)
+    listening.close()
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
+
+
+def test_an_answer_in_chunks_is_whole_with_its_last_chunk(answer):
+    assert answer(CHUNKED + b"0\r\n\r\n") == b"abc"
+
+
+def test_an_answer_in_chunks_that_breaks_off_is_not_whole(answer):
+    with pytest.raises(DownloadError, match="IncompleteRead"):
+        answer(CHUNKED)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", "more than the 1,000,000"),
+        (b"HTTP/1.1 206 P\r\nContent-Range: bytes " + b"9" * 5000 + b"-1/2\r\n\r\n", "another part of the file"),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", "the server answers 204, no file"),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://[\r\n\r\n", "cannot be fetched"),
+        (b"HTTP/1.1 302 Found\r\nLocation: https://\xff\xfe/\r\n\r\n", "cannot be fetched"),
+        (b"HTTP/1.1 302 Found\r\nLocation: https://" + b"a" * 70 + b".org/\r\n\r\n", "cannot be fetched"),
+        (b"x" * 60000, r"^.{,500}$"),
+    ],
+)
+def test_odd_answers_are_one_sentence(answer, content, said):
+    with pytest.raises(DownloadError, match=said):
+        answer(content)
+
+
+@pytest.mark.parametrize(
+    "values", ['"total": "3"', '"total": 9, "tag": "a\\nb"', '"total": 9, "tag": "\u20ac"', '"total": -1']
+)
+def test_damaged_notes_of_a_download_begin_it_again(answer, values):
+    assert answer(CHUNKED + b"0\r\n\r\n", f'{{"url": "URL", {values}}}') == b"abc"
+
+
+@pytest.mark.parametrize("url", ["http://localhost:1/\xe4", "http://localhost:1/a b", f"https://{'a' * 70}.invalid/"])
+def test_addresses_that_no_server_can_have_are_not_tried_again(fetch, url, monkeypatch):
+    monkeypatch.setattr(download.time, "sleep", lambda seconds: pytest.fail("tried again"))
+    with pytest.raises(DownloadError, match="cannot be fetched"):
+        fetch(url)
 
 
 def test_nobody_answers(tmp_path):

@@ -1,5 +1,6 @@
 """Archives that nobody vouches for."""
 
+import gzip
 import io
 import tarfile
 
@@ -62,6 +63,23 @@ def test_the_sizes_together_are_bounded(tmp_path):
         unpacked(tmp_path, packed({}, member("unused", size=1_500_000)), most=10**6)
 
 
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+def test_a_header_that_would_fill_the_memory_is_not_read(tmp_path, kind):
+    content = gzip.compress(member("x", type=kind, size=10**9).tobuf(tarfile.GNU_FORMAT))
+    with pytest.raises(DataError, match=r"a\.tar\.gz: has a header that no such data set has"):
+        unpacked(tmp_path, content)
+
+
+def test_a_file_with_holes_does_not_get_past_the_bound(tmp_path):
+    keys = b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n26 GNU.sparse.realsize=10\n"
+    holes = b"1\n0\n3000000\n".ljust(512, b"\0") + bytes(3_000_320)
+    header = member("x", type=tarfile.XHDTYPE, size=len(keys)).tobuf(tarfile.GNU_FORMAT)
+    data = member("Y.trn.npz", size=512 + 3_000_000).tobuf(tarfile.GNU_FORMAT)
+    with pytest.raises(DataError, match=r"'Y\.trn\.npz' is a file with holes"):
+        unpacked(tmp_path, gzip.compress(header + keys.ljust(512, b"\0") + data + holes), most=10**6)
+    assert not list((tmp_path / "folder").iterdir())
+
+
 def test_the_number_of_members_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MOST_MEMBERS", 3)
     with pytest.raises(DataError, match="holds more than 3 files"):
@@ -73,7 +91,9 @@ def test_two_files_of_one_name_are_refused(tmp_path):
         unpacked(tmp_path, packed({"a/Y.trn.npz": b"1", "b/Y.trn.npz": b"2"}))
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", packed(members())[:-200], packed(members())[:40]])
+@pytest.mark.parametrize(
+    "content", [b"", b"no archive", packed(members())[:-200], packed(members())[:40]], ids=["", "text", "cut", "begun"]
+)
 def test_what_is_no_whole_archive_is_said(tmp_path, content):
     with pytest.raises(DataError, match=r"a\.tar\.gz: is no whole tar archive"):
         unpacked(tmp_path, content)

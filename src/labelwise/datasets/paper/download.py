@@ -34,7 +34,11 @@ ATTEMPTS = 5
 PAUSE = 2.0
 """Seconds before the second attempt; each further pause is twice as long."""
 PIECE = 1 << 20
-_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
+MOST_DIGITS = 18
+"""Digits of a size that is read; Python converts no string of thousands."""
+LONGEST_REASON = 300
+"""Characters of what a server says that are told."""
+_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18})")
 _BROKEN = (TimeoutError, ConnectionError, http.client.HTTPException, ssl.SSLError)
 
 
@@ -50,6 +54,11 @@ class State:
     total: int | None = None
     tag: str | None = None
     """The server's name for this version of the file."""
+
+    def is_whole(self) -> bool:
+        """Whether the values are those that `Download` writes: the file can be damaged."""
+        has_total = self.total is None or (type(self.total) is int and self.total >= 0)
+        return has_total and (self.tag is None or (isinstance(self.tag, str) and _can_be_sent(self.tag)))
 
 
 def check_address(url: str) -> None:
@@ -73,6 +82,11 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _can_be_sent(tag: str) -> bool:
+    """Whether a server's name for a version of a file tells the bytes of the file, and can be a header."""
+    return tag.isascii() and tag.isprintable() and not tag.startswith("W/")
 
 
 class Download:
@@ -119,15 +133,21 @@ class Download:
                     if self._is_complete():
                         return self.file
                     error = "the connection ended too early"
+                except http.client.InvalidURL as err:
+                    error = str(err)
+                    break
                 except _BROKEN as err:
                     error = str(err) or type(err).__name__
                 except urllib.error.URLError as err:
                     error = str(err.reason)
                     if self._size() == before and not isinstance(err.reason, _BROKEN):
                         break
+                except ValueError as err:  # an address, of the user or of a redirect, that no server can have
+                    error = str(err)
+                    break
                 failures = 1 if self._size() > before else failures + 1
         kept = f"; {self._size():,} bytes are kept in {self.folder}" if self._size() else ""
-        raise DownloadError(f"{self.state.url} cannot be fetched ({error}){kept}")
+        raise DownloadError(f"{self.state.url} cannot be fetched ({str(error)[:LONGEST_REASON]}){kept}")
 
     # ------------------------------------------------------------------ the piece that is there
 
@@ -140,9 +160,14 @@ class Download:
     def _go_on(self) -> None:
         """Take over what is there, if it is of the same address."""
         found = None
-        with suppress(OSError, ValueError, TypeError):
+        with suppress(OSError, ValueError, TypeError, RecursionError):
             found = State(**json.loads(self._state_file.read_text(encoding="utf-8")))
-        if found is not None and found.url == self.state.url and self._size() <= (found.total or self.most):
+        if (
+            found is not None
+            and found.is_whole()
+            and found.url == self.state.url
+            and self._size() <= (found.total or self.most)
+        ):
             self.state = found
         else:
             self._begin_again()
@@ -177,13 +202,15 @@ class Download:
     def _begin(self, answer: Any, start: int) -> int:
         """The first byte of an answer; what the answer says of the file is kept."""
         length = answer.headers.get("Content-Length", "")
-        total = int(length) if length.isdecimal() else None
+        total = int(length[: MOST_DIGITS + 1]) if length.isdecimal() else None
         if answer.status == http.client.PARTIAL_CONTENT:
             found = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
             if found is None or int(found[1]) != start or int(found[2]) != self.state.total:
                 self._begin_again()
                 raise ConnectionError("the server sent another part of the file than was asked for")
             return start
+        if answer.status != http.client.OK:
+            raise DownloadError(f"{self.state.url} cannot be fetched (the server answers {answer.status}, no file)")
         if total is not None and total > self.most:
             raise DownloadError(f"{self.state.url} has {total:,} bytes, more than the {self.most:,} that are expected")
         free = shutil.disk_usage(self.folder).free
@@ -191,7 +218,7 @@ class Download:
             raise StorageError(f"{self.folder} has room for {free:,} bytes, but the archive has {total:,}; free some")
         self.file.unlink(missing_ok=True)
         tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified")
-        self.state = State(self.state.url, total, None if tag is None or tag.startswith("W/") else tag)
+        self.state = State(self.state.url, total, tag if tag and _can_be_sent(tag) else None)
         self._state_file.write_text(json.dumps(asdict(self.state)), encoding="utf-8")
         return 0
 
@@ -201,7 +228,7 @@ class Download:
         with self.file.open("ab") as out, Task(on_event, name, total=total, unit="MB") as task:
             done = start
             task.done = done // 1_000_000
-            while piece := answer.read(PIECE):
+            while piece := answer.read1(PIECE):  # what is there: a connection that breaks takes nothing along
                 done += len(piece)
                 if done > (self.most if self.state.total is None else self.state.total):
                     raise DownloadError(f"{self.state.url} sends more bytes than the {done - len(piece):,} expected")
@@ -209,7 +236,7 @@ class Download:
                 task.advance(done // 1_000_000 - task.done)
             out.flush()
             os.fsync(out.fileno())
-        if self.state.total is None and not answer.chunked:  # without a length, the end of the answer is the end
+        if self.state.total is None:  # the end of the answer is the end; one in chunks that breaks off is an error
             self.state.total = done
 
 

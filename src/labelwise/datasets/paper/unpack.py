@@ -8,7 +8,7 @@ import re
 import tarfile
 import zlib
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, cast
+from typing import BinaryIO, Self, cast
 
 from labelwise.errors import DataError
 from labelwise.events import Task
@@ -19,9 +19,32 @@ FEATURES = "tfidf-attnxml"
 """The folder with the features of the paper's linear models."""
 MOST_MEMBERS = 10_000
 MOST_NAME = 1_000
+MOST_HEADER = 1 << 20
+"""Bytes of a header with a long name or further attributes; tarfile reads the whole of it into memory."""
 MOST_PADDING = 1 << 20
 """Bytes after the end of a tar archive; programs fill up to a multiple of some kilobytes."""
 _DAMAGE = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError)
+
+
+_HEADERS = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose headers are bounded."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """What a block of the archive says of the next member."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _HEADERS and not 0 <= found.size <= MOST_HEADER:
+            raise DataError("has a header that no such data set has; nothing was kept")
+        return found
 
 
 def sha256_of(path: Path, on_event: OnEvent | None) -> str:
@@ -45,7 +68,7 @@ def unpack(archive: Path, folder: Path, *, most: int, on_event: OnEvent | None) 
     left = most
     try:
         with _opened(archive) as stream, Task(on_event, "unpacking", unit="files") as task:
-            tar = tarfile.open(fileobj=stream, mode="r|")  # noqa: SIM115  # it owns nothing
+            tar = tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member)  # noqa: SIM115  # it owns nothing
             for number, member in enumerate(tar):
                 left -= member.size
                 _check(member, archive, number, left, most)
@@ -62,8 +85,8 @@ def unpack(archive: Path, folder: Path, *, most: int, on_event: OnEvent | None) 
                 left -= len(rest)
                 if left < -MOST_PADDING:
                     raise DataError("goes on after its end; nothing was kept", path=archive)
-    except DataError:
-        raise
+    except DataError as err:
+        raise DataError(err.message, path=archive) from err
     except _DAMAGE as err:
         if isinstance(err, OSError) and err.errno is not None:
             raise  # of the disk, not of the archive
@@ -84,8 +107,9 @@ def _check(member: tarfile.TarInfo, archive: Path, number: int, left: int, most:
         what = f"{MOST_MEMBERS:,} files" if number >= MOST_MEMBERS else f"{most:,} bytes"
         raise DataError(f"holds more than {what}, which no such data set has; nothing was kept", path=archive)
     shown = repr(member.name[:80])
-    if not (member.isreg() or member.isdir()):
-        raise DataError(f"{shown} is a link or a device, which no data set needs; nothing was kept", path=archive)
+    if member.issparse() or not (member.isreg() or member.isdir()):  # holes are not in the size of a sparse file
+        what = "a file with holes" if member.issparse() else "a link or a device"
+        raise DataError(f"{shown} is {what}, which no data set needs; nothing was kept", path=archive)
     parts = PurePosixPath(member.name.replace("\\", "/")).parts
     if ".." in parts or member.name.startswith(("/", "\\")) or any(":" in part for part in parts[:1]):
         raise DataError(f"{shown} would be written outside of the folder; nothing was kept", path=archive)
