@@ -28,6 +28,7 @@ OTHER_TESTS = {
     "benchmarks/test_paper": "the programs in benchmarks/",
     "benchmarks/test_readme_picture": "the programs in benchmarks/",
     "benchmarks/test_results_check": "the programs in benchmarks/",
+    "cli/test_closed_output": "commands whose output nobody reads to the end",
     "cli/test_ensemble": "labelwise train with several members",
     "cli/test_neural": "all commands with a model that has an encoder",
     "docs/test_pages": "the examples of the pages",
@@ -156,6 +157,7 @@ TESTED_BY = {
     "sklearn/estimator": "sklearn/test_classifiers",
     "sklearn/classes": "sklearn/test_classifiers",
     "storage/shared_parts": "models/ensemble/test_model",
+    "models/pickling": "models/test_contract",
 }
 """Longer modules without a test file of their own, with the file that tests them."""
 
