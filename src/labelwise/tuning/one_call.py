@@ -49,7 +49,7 @@ def train(
     on_event: OnEvent | None = None,
     **settings: Any,
 ) -> Model:
-    """A model trained on documents with labels, as the command ``labelwise train`` trains it.
+    """A model trained on documents with labels, as the command ``labelwise train --preset auto`` trains it.
 
     Parameters
     ----------
