@@ -223,6 +223,8 @@ def changed_archive(data: bytes, suffix: str, unpack: Callable[[bytes], bytes], 
     if rng.random() < 0.005 and suffix in BOMBS:
         return BOMBS[suffix]
     if kind < 20:
+        if data in BOMBS.values():  # a case that changes 20 MB of text would need more memory than what is tested
+            return data
         return PACK[suffix](changed_text(unpack(data), rng))
     if kind < 24:
         return data + rng.choice((data, b"\x00" * 100, b"tail", data[: len(data) // 2]))
