@@ -198,7 +198,7 @@ def import_everything() -> None:
     import labelwise
 
     for found in pkgutil.walk_packages(labelwise.__path__, "labelwise."):
-        if not found.name.endswith(("__main__", ".annif")):  # the one runs, the other needs another installation
+        if not found.name.endswith(("__main__", ".annif", ".annif_hyperopt")):  # programs, and another installation
             importlib.import_module(found.name)
 
 
