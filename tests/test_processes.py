@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -95,9 +96,35 @@ def predict_and_fork(folder):
     sys.stdout.write(f"{forked(work)} {forked(work)} {rows(model) == want}")
 
 
-@pytest.mark.xfail(strict=False, reason="with torch, the child process hangs in some of the runs: being looked into")
 def test_predict_after_a_fork(folder):
     assert in_a_process("predict_and_fork(sys.argv[1])", folder) == ["0", "0", "True"]
+
+
+def fork_while_threads_predict(folder):
+    """Forks while two threads predict, and right after threads have ended, whose native threads still clean up."""
+    model = load_model(folder)
+    want = rows(model)
+    ended = []
+    for _ in range(4):
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda _: rows(model), range(2)))
+        ended.append(forked(lambda: rows(model)))
+    over = threading.Event()
+
+    def predict_on():
+        while not over.is_set():
+            assert rows(model) == want
+
+    with ThreadPoolExecutor(2) as pool:
+        busy = [pool.submit(predict_on) for _ in range(2)]
+        ended += [forked(lambda: rows(model)) for _ in range(4)]
+        over.set()
+        assert [each.result() for each in busy] == [None, None]
+    sys.stdout.write(f"{sum(ended)}")
+
+
+def test_forks_while_threads_predict(folder):
+    assert in_a_process("fork_while_threads_predict(sys.argv[1])", folder) == ["0"]
 
 
 def preload(folder):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from labelwise import __version__, storage
 from labelwise.config import EncoderConfig, PoolingMethod, Precision
-from labelwise.engine.forks import ForkMark
+from labelwise.engine.forks import native
 from labelwise.errors import StorageError, UsageError, need
 from labelwise.events import Task
 from labelwise.features.encoder_checks import (
@@ -55,8 +55,6 @@ TOKENS_TO_TRY = 1024
 """Tokens of the text that is embedded when an encoder is loaded, at most."""
 VALUES_BESIDE_WEIGHTS = 1 << 24
 """Numbers that a model may hold beside its weights: positions, masks, frequencies."""
-# In a child, torch would wait for ever for the threads that the parent had; with one thread it needs no others.
-_fork_mark = ForkMark(lambda: torch.set_num_threads(1))
 
 
 class Encoder:
@@ -81,7 +79,7 @@ class Encoder:
     """The name under which the pretrained encoder was first read, which a saved folder keeps."""
 
     def __init__(self, config: EncoderConfig, model: Any, tokenizer: Any, pooling: PoolingMethod) -> None:
-        _fork_mark.use()
+        native.use(in_child=_use_one_thread)
         self.config, self.model, self.tokenizer, self.pooling = config, model, tokenizer, pooling
         self.hidden_size: int = model.config.hidden_size
         self.n_embeddings: int = model.get_input_embeddings().num_embeddings
@@ -290,7 +288,7 @@ class Encoder:
         if device is not None:
             self.to(device)
         on = self.device
-        if on.type == "cuda" and _fork_mark.inherited:
+        if on.type == "cuda" and native.inherited:
             raise UsageError("a GPU cannot be used after a fork; load the model after the fork, or start with spawn")
         store = texts if isinstance(texts, TokenStore) else self.tokenize(texts, on_event=on_event)
         batch_tokens = batch_tokens or (BATCH_TOKENS_CPU if on.type == "cpu" else BATCH_TOKENS_GPU)
@@ -317,7 +315,8 @@ class Encoder:
                         if even:  # no padding, hence no mask, which saves its share of the attention
                             del inputs["attention_mask"]
                         try:
-                            vectors[begin:end] = self.forward(inputs, pooling=pooling)
+                            with native.computing():
+                                vectors[begin:end] = self.forward(inputs, pooling=pooling)
                         except IndexError as err:
                             reason = f"{self.config.name} has no weights for texts of {width} tokens"
                             raise UsageError(f"{reason}; lower max_length") from err
@@ -402,6 +401,11 @@ def _pieces(order: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> Ite
     """Cut the documents, in this order, into pieces whose tokens fit the device at once."""
     piece = np.cumsum(lengths[order]) // TOKENS_PER_PIECE
     yield from np.split(order, np.flatnonzero(np.diff(piece)) + 1) if len(order) else ()
+
+
+def _use_one_thread() -> None:
+    """In a forked process, torch would wait for ever for its parent's threads; with one thread it needs no others."""
+    torch.set_num_threads(1)
 
 
 def _autocast(device: torch.device, precision: Precision) -> AbstractContextManager[Any]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from labelwise import storage
 from labelwise.config import EncoderConfig, PoolingMethod
 from labelwise.config.settings import Range
+from labelwise.engine.forks import native
 from labelwise.engine.threads import available_cores, map_in_order
 from labelwise.errors import StorageError, UsageError, need
 from labelwise.events import Task
@@ -167,7 +168,8 @@ class OnnxEncoder:
             for token, kind in self.token_types.items():
                 types[ids == token] = kind
         try:
-            vectors = self._session.run([OUTPUT], inputs)[0]
+            with native.computing():
+                vectors = self._session.run([OUTPUT], inputs)[0]
         except _runtime_errors() as err:
             reason = str(err).partition("\n")[0][:300]
             raise StorageError(f"{self.folder / MODEL} cannot be computed ({reason}); export the model again") from err

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise import storage
+from labelwise.engine.forks import native
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.events import Task
 from labelwise.features.encoder_checks import library_refusals
@@ -97,7 +98,10 @@ class TokenStore:
         with _threads(threads), Task(on_event, "tokens", total=len(texts)) as task:
             for start in range(0, len(texts), TEXTS_PER_BATCH):
                 batch = [_checked(text, start + at) for at, text in enumerate(texts[start : start + TEXTS_PER_BATCH])]
-                with library_refusals("the tokenizer cannot read these texts", "use another encoder", StorageError):
+                refusals = library_refusals(
+                    "the tokenizer cannot read these texts", "use another encoder", StorageError
+                )
+                with refusals, native.computing():
                     rows = _tokenise(batch, tokenizer, max_length)
                 sizes = list(map(len, rows))
                 part = np.fromiter(chain.from_iterable(rows), np.uint32, sum(sizes))

@@ -14,6 +14,7 @@ import torch
 
 from labelwise import storage
 from labelwise.config import MatcherConfig, RankerConfig
+from labelwise.engine.forks import native
 from labelwise.errors import UsageError
 from labelwise.events import Task
 from labelwise.features.encoder import Encoder
@@ -241,14 +242,16 @@ class FineTunedMatcher:
         scores = torch.empty((len(corpus), width), device=device)
         clusters = torch.empty((len(corpus), width), dtype=torch.int32, device=device)
         for batch in in_order(corpus.lengths, TOKENS_PER_BATCH.get(device.type, 1 << 11)):
-            rows = torch.from_numpy(batch.rows).to(device)
-            e = network.embed(corpus.inputs(rows, batch.shape))
-            parts = network.score(e, corpus.term(rows)).split(self.groups_, dim=1)
-            best = [part.topk(min(top_b, part.shape[1]), dim=1) for part in parts]
-            scores[rows] = torch.cat([values for values, _ in best], dim=1)
-            clusters[rows] = torch.cat([at + begin for (_, at), begin in zip(best, begins, strict=True)], dim=1).int()
-            if embed:
-                E[rows] = e
+            with native.computing():
+                rows = torch.from_numpy(batch.rows).to(device)
+                e = network.embed(corpus.inputs(rows, batch.shape))
+                parts = network.score(e, corpus.term(rows)).split(self.groups_, dim=1)
+                best = [part.topk(min(top_b, part.shape[1]), dim=1) for part in parts]
+                scores[rows] = torch.cat([values for values, _ in best], dim=1)
+                own = [at + begin for (_, at), begin in zip(best, begins, strict=True)]
+                clusters[rows] = torch.cat(own, dim=1).int()
+                if embed:
+                    E[rows] = e
             task.advance(len(batch.rows))
         return E, scores, clusters
 
