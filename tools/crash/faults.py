@@ -32,10 +32,12 @@ def main() -> int:
     names = [one.name for one in (*SETTINGS, *ENCODER)]
     parser.add_argument("--commands", nargs="*", choices=names, default=[one.name for one in SETTINGS])
     parser.add_argument("--cases", type=int, default=None, help="points of each command, drawn; all if not given")
+    parser.add_argument("--part", default="1/1", help="the I-th of N parts of the points, for N runs side by side")
     parser.add_argument("--minutes", type=float, default=None, help="stop after so long")
     parser.add_argument("--seed", type=int, default=0, help="of the drawn points and of the kinds of errors")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
+    part, parts = map(int, options.part.split("/"))
     chance, begin = random.Random(options.seed), time.monotonic()
     rows: dict[str, dict[str, int]] = {}
     failures: list[str] = []
@@ -48,7 +50,7 @@ def main() -> int:
             if options.cases is not None and len(plans) > options.cases:
                 plans = chance.sample(plans, options.cases)
             counts: Counter[str] = Counter()
-            for plan in plans:
+            for plan in plans[part - 1 :: parts]:
                 if options.minutes is not None and time.monotonic() - begin > 60 * options.minutes:
                     break
                 plan.variant = chance.randrange(3)
