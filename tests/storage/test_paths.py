@@ -11,7 +11,7 @@ import labelwise
 from labelwise.datasets.shop import write_shop
 from labelwise.errors import LabelwiseError, StorageError, UsageError
 from labelwise.storage import load, save
-from labelwise.storage.paths import checked_path
+from labelwise.storage.paths import checked_path, files_below, paths_below
 
 
 def test_paths_come_back(tmp_path):
@@ -58,3 +58,26 @@ def test_names_that_no_file_can_have(tmp_path):
 def test_every_function_that_takes_a_path(call, path):
     with pytest.raises(LabelwiseError):
         call(path)
+
+
+def test_what_lies_below_a_folder(tmp_path):
+    for name in ("b/two.json", "a/one.txt", "top.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = [path.relative_to(tmp_path).as_posix() for path in paths_below(tmp_path)]
+    assert found == ["a", "a/one.txt", "b", "b/two.json", "top.json"]
+    assert files_below(tmp_path, ".json") == [tmp_path / "b/two.json", tmp_path / "top.json"]
+
+
+def test_a_folder_that_cannot_be_read_is_not_empty(tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+    real = os.scandir
+
+    def scandir(path="."):
+        if Path(path) == tmp_path / "a":
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(PermissionError):
+        files_below(tmp_path)

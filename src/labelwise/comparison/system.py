@@ -55,7 +55,7 @@ class System:
     def identity(self, splits: Splits) -> dict[str, Any]:
         """All that its predictions depend on, for the run directory."""
         if self.model is not None:
-            files = sorted(file for file in Path(self.model).rglob("*") if file.is_file())
+            files = storage.files_below(Path(self.model))
             content = {file.relative_to(self.model).as_posix(): file for file in files}
             return {"model": content, "judged": splits.judged}
         return {"config": self.config, "learnt": splits.learnt, "judged": splits.judged}

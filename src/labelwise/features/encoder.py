@@ -164,7 +164,7 @@ class Encoder:
             name = self.original_name or self.config.name
             config = dataclasses.replace(self.config, name=name, pooling=self.pooling)
             about = {"format": "labelwise", "version": storage.FORMAT_VERSION, "labelwise": __version__}
-            sums = {file.name: checksum(file) for file in sorted(folder.glob("*.safetensors"))}
+            sums = {file.name: checksum(file) for file in storage.files_below(folder, ".safetensors")}
             storage.write_json(folder / DESCRIPTION, {**about, "kind": "encoder", "config": config, "files": sums})
 
     @property

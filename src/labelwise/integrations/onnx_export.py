@@ -53,7 +53,7 @@ def export_model(
     """
     source, destination = checked_path(source), checked_path(destination)
     kind = known_kind(storage.read_description(source).get("kind"), source)
-    places = sorted(file.parent for file in source.rglob(DESCRIPTION))
+    places = [file.parent for file in storage.files_below(source, DESCRIPTION) if file.name == DESCRIPTION]
     linear = [] if ranker is None else ranker_folders(source)
     if not places and not linear:
         raise UsageError(
@@ -67,7 +67,7 @@ def export_model(
     for module in ("onnx", "onnxruntime", "onnxscript") if places else ():
         need(module, extra="onnx", purpose="exports")
     storage.check_writable(destination)
-    weights = {file for place in places for file in place.glob("*.safetensors*")}
+    weights = {file for place in places for file in storage.files_below(place) if ".safetensors" in file.name}
     with (
         storage.atomic_folder(destination, overwrite=overwrite) as folder,
         Task(on_event, "exporting", total=len(places) + len(linear), unit="parts") as task,
@@ -135,7 +135,11 @@ def _export_encoder(source: Path, folder: Path, int8: bool) -> None:
 def _describe(folder: Path, about: dict[str, Any], facts: dict[str, Any], *, int8: bool) -> None:
     from labelwise.features.onnx_encoder import MODEL, TOKENIZER
 
-    files = {file.name: checksum(file) for file in sorted([*folder.glob(f"{MODEL}*"), folder / TOKENIZER])}
+    files = {
+        file.name: checksum(file)
+        for file in storage.files_below(folder)
+        if file.name.startswith(MODEL) or file.name == TOKENIZER
+    }
     storage.write_json(folder / DESCRIPTION, {**about, "files": files, "onnx": {**facts, "int8": int8}})
 
 

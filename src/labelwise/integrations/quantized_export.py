@@ -13,7 +13,7 @@ KINDS = (ranker.KIND, tree.KIND)
 
 def ranker_folders(model: Path) -> list[Path]:
     """The folders of a saved model that hold the weights of labels."""
-    folders = sorted(file.parent for file in model.rglob(storage.ARRAYS))
+    folders = [file.parent for file in storage.files_below(model, storage.ARRAYS)]
     return [folder for folder in folders if storage.read_description(folder).get("kind") in KINDS]
 
 

@@ -9,6 +9,8 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from labelwise.storage import files_below
+
 if TYPE_CHECKING:
     from labelwise.models.base import Model
 
@@ -18,8 +20,7 @@ def files_of(model: Model) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="labelwise-") as place:
         folder = Path(place) / "model"
         model.save(folder)
-        files = sorted(file for file in folder.rglob("*") if file.is_file())
-        return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+        return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files_below(folder)}
 
 
 def from_files(files: dict[str, bytes]) -> Model:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from labelwise import storage
 from labelwise.errors import LabelwiseError, StorageError, UsageError
 from labelwise.models.base import Model, load_model
 from labelwise.serve.batching import Batcher, RequestKind
@@ -73,7 +74,7 @@ def _signature(folder: Path) -> str:
     if not (folder / "config.json").is_file():
         raise StorageError(f"{folder} is not a model; give a folder that was written by labelwise train")
     digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*.json")):
+    for file in storage.files_below(folder, ".json"):
         digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()
 

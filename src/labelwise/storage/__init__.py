@@ -15,6 +15,7 @@ from labelwise.storage.objects import (
     write_description,
     write_json,
 )
+from labelwise.storage.paths import files_below
 from labelwise.storage.replacing import atomic_file, atomic_folder, read_whole
 from labelwise.storage.write_errors import check_writable
 
@@ -26,6 +27,7 @@ __all__ = [
     "atomic_file",
     "atomic_folder",
     "check_writable",
+    "files_below",
     "load",
     "map_arrays",
     "read_description",

@@ -1,4 +1,4 @@
-"""Paths that callers pass in: checked in one place, so that no function of the system meets what is no path."""
+"""Paths that callers pass in, checked in one place, and what lies below a path."""
 
 from __future__ import annotations
 
@@ -29,3 +29,20 @@ def checked_path(path: Any) -> Path:
             name = shown(str(found)) if err.errno == errno.ENAMETOOLONG else found
             raise StorageError(f"{name} cannot be reached ({err.strerror}); give another path") from err
     return found
+
+
+def paths_below(folder: Path) -> list[Path]:
+    """All files and folders below a folder, in order. OSError if one cannot be read, where pathlib finds nothing."""
+    found: list[Path] = []
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for place, folders, files in os.walk(folder, onerror=refuse):
+        found += (Path(place) / name for name in (*folders, *files))
+    return sorted(found)
+
+
+def files_below(folder: Path, ending: str = "") -> list[Path]:
+    """All files below a folder whose names have this ending, as `paths_below` finds them."""
+    return [path for path in paths_below(folder) if path.name.endswith(ending) and path.is_file()]

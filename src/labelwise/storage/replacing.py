@@ -38,7 +38,7 @@ from labelwise.storage.leftovers import (
     temporary,
     temporary_paths,
 )
-from labelwise.storage.paths import checked_path
+from labelwise.storage.paths import checked_path, paths_below
 from labelwise.storage.write_errors import check_name, told_as_storage_error
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ def atomic_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path
             usual = aside.stat().st_mode & 0o666
             _remove_temporary_paths(aside)
             durable = not is_in_temporary(path)  # the outer folder is written to the disk with all that is in it
-            for file in aside.rglob("*"):
+            for file in paths_below(aside):
                 if file.is_file():
                     file.chmod(usual)
                 if durable:
