@@ -94,3 +94,11 @@ def test_names_of_the_validation_split(tmp_path):
     write_toy(tmp_path)
     write_jsonl(tmp_path / "dev.jsonl", ROWS)
     assert list(load_splits(tmp_path)) == ["train", "validation", "test"]
+
+
+@pytest.mark.parametrize("name", ["text_column", "labels_column", "id_column"])
+def test_columns_are_not_named_where_there_are_none(tmp_path, name):
+    (tmp_path / "train.tsv").write_text("a mirror\t<http://example.org/1>\n")
+    with pytest.raises(UsageError, match=f"has no named columns; leave out --{name.replace('_', '-')}, or give"):
+        load_dataset(tmp_path, format="annif", **{name: "title"})
+    assert load_dataset(tmp_path, format="annif", text_column="text").texts == ["a mirror"]

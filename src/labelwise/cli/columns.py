@@ -8,6 +8,7 @@ from typing import Any
 
 from labelwise.cli.settings import option
 from labelwise.cli.show import Show
+from labelwise.config.settings import shown
 from labelwise.data import Format, ReadOptions
 from labelwise.data.formats.columns import text_columns
 from labelwise.data.load import columns_of
@@ -39,7 +40,8 @@ def as_trained(
     if not labels:
         values = {name: value for name, value in values.items() if not name.startswith("label")}
     if path is not None and values:
-        peek = replace(read, **{**values, "allow_unlabelled": True, "id_column": ReadOptions().id_column})
+        reading = {name: value for name, value in values.items() if name not in COLUMNS}
+        peek = replace(read, **reading, allow_unlabelled=True)
         there = columns_of(path, split, format=format, options=peek)
         if there is None:
             return read
@@ -48,7 +50,7 @@ def as_trained(
                 del values[name]
     told = {name: value for name, value in values.items() if name in COLUMNS}
     if told:
-        words = " ".join(f"{option(name)} {value!r}" for name, value in told.items())
+        words = " ".join(f"{option(name)} {shown(value)}" for name, value in told.items())
         show.remark(f"columns are read as in the training of the model: {words}")
     return replace(read, **values)
 

@@ -134,6 +134,11 @@ class DataSource(Protocol):
         """Names of the splits there are: train first."""
         ...
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether options name the columns that hold texts, labels and ids."""
+        ...
+
     def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         ...
@@ -150,6 +155,11 @@ class FileSource:
     def splits(self) -> list[str]:
         """Names of the splits there are: train first."""
         return list(self.files)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether options name the columns that hold texts, labels and ids."""
+        return False
 
     @cached_property
     def label_texts(self) -> Mapping[str, str] | None:

@@ -31,7 +31,11 @@ def open_source(path: Path | str, *, format: Format | None = None, options: Read
     with reading(path):
         if not path.exists():
             raise DataError("there is no such file or folder; check the spelling", path=path)
-        return _open_folder(path, format, options) if path.is_dir() else _open_file(path, format, options)
+        source = _open_folder(path, format, options) if path.is_dir() else _open_file(path, format, options)
+    named = options.named_columns
+    if named and not source.has_columns:
+        raise UsageError(f"{path} has no named columns; leave out {named[0]}, or give a file of records")
+    return source
 
 
 def check_format(name: str) -> None:

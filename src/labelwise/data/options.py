@@ -82,6 +82,13 @@ class ReadOptions:
         return [name.strip() for name in self.text_column.split(",") if name.strip()]
 
     @property
+    def named_columns(self) -> list[str]:
+        """The options that name other columns than the usual ones, as a command writes them."""
+        own = {name: getattr(self, name) for name in ("text_column", "labels_column", "id_column")}
+        usual = {one.name: one.default for one in fields(self)}
+        return [f"--{name.replace('_', '-')}" for name, value in own.items() if value != usual[name]]
+
+    @property
     def decoding(self) -> dict[str, Any]:
         """How text files are read: keywords of `labelwise.data.files.read_blocks`."""
         return {

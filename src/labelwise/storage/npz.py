@@ -49,10 +49,13 @@ def load_npz(path: Path, dtype: npt.DTypeLike | None = np.float32, *, max_unpack
     """
     arrays = read_npz(path, max_unpacked)
     try:
-        return _matrix(arrays, dtype)
+        matrix = _matrix(arrays, dtype)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError) as err:
         what = f"{err} is missing" if isinstance(err, KeyError) else str(err)
         raise DataError(f"not a sparse matrix ({what}); save it with scipy.sparse.save_npz", path=path) from err
+    if not np.isfinite(matrix.data).all():
+        raise DataError("some values are NaN or infinite; replace them before you save the matrix", path=path)
+    return matrix
 
 
 def read_npz(path: Path, max_unpacked: int | None = None) -> dict[str, npt.NDArray[Any]]:
@@ -143,8 +146,6 @@ def _matrix(arrays: Mapping[str, Any], dtype: npt.DTypeLike | None) -> Csr:
         raise ValueError(f"its values are of type {data.dtype}")
     with np.errstate(over="ignore"):
         data = data.astype(dtype or (data.dtype if data.dtype.itemsize >= 4 else np.float32), copy=False)
-    if not np.isfinite(data).all():
-        raise ValueError("some values are not finite")
     if kind == "coo":
         row = _indices("row", arrays["row"], n_rows, data)
         col = _indices("col", arrays["col"], n_columns, data)

@@ -120,7 +120,7 @@ def test_kinds_of_sparse_matrices(tmp_path, make):
         ({"indptr": [0, 2, 4]}, "its indptr does not fit its shape"),
         ({"indptr": [0, 4, 2, 5]}, "its indptr falls"),
         ({"data": [1.0, 1.0]}, "one for each value"),
-        ({"data": [np.nan, 1, 1, 1, 1]}, "some values are not finite"),
+        ({"data": [np.nan, 1, 1, 1, 1]}, "some values are NaN or infinite"),
         ({"shape": [-3, 3]}, "its shape is -3 x 3"),
         ({"format": b"dia"}, "offsets"),
         ({"format": None}, "format"),

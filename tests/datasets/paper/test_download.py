@@ -88,7 +88,7 @@ def test_what_the_server_answers_is_said_and_only_its_own_trouble_is_tried_again
 @pytest.mark.parametrize("target", ["http://example.org/x", "ftp://127.0.0.1/x", "file:///etc/passwd"])
 def test_redirects_to_what_is_not_encrypted_are_not_followed(fetch, server, target):
     server.redirect = target
-    with pytest.raises(DownloadError, match=r"is not encrypted; it was not followed|is not allowed"):
+    with pytest.raises(DownloadError, match=r"was not followed: .* begins with https|is not allowed"):
         fetch()
 
 
@@ -110,6 +110,12 @@ def test_redirects_to_an_encrypted_address_are_followed():
 def test_addresses_that_are_refused(url):
     with pytest.raises(UsageError, match="begins with https://"):
         check_address(url)
+
+
+def test_addresses_with_a_password_are_refused_without_being_repeated():
+    with pytest.raises(UsageError, match="holds a user name") as refusal:
+        check_address("https://me:secret@example.org/a")
+    assert "secret" not in str(refusal.value)
 
 
 @pytest.fixture

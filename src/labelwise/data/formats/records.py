@@ -35,6 +35,11 @@ class RecordSource(FileSource, ABC):
     labels: LabelVocabulary = field(init=False)
     labels_known: bool = field(init=False)
 
+    @property
+    def has_columns(self) -> bool:
+        """Options name the columns."""
+        return True
+
     def __post_init__(self) -> None:
         how = {"max_unpacked": self.options.max_unpacked}
         names = None if self.beside is None else label_list(self.beside, **how)

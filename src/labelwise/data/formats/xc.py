@@ -155,6 +155,11 @@ class RawSource(FileSource):
         self.labels = NumberedLabels(numbered_names(titles), closed=True)
         self.label_texts = dict(zip(self.labels.names, texts, strict=True))
 
+    @property
+    def has_columns(self) -> bool:
+        """Options name the columns."""
+        return True
+
     def batches(self, split: str, bad: BadRows) -> Iterator[DocumentBatch]:
         """The documents of a split, in order."""
         path, given, usual = self.files[split], self.options, ReadOptions()

@@ -68,6 +68,8 @@ def check_address(url: str) -> None:
         host, _ = parts.hostname or "", parts.port
     except ValueError as err:
         raise UsageError(f"{url} is not an address ({err}); give one that begins with https://") from err
+    if parts.username is not None:  # the address is not repeated: logs and screens are read by others
+        raise UsageError("the address holds a user name, and none is sent; fetch the file yourself and give it")
     if not host or parts.scheme not in ("http", "https"):
         raise UsageError(f"{url} is not an address; give one that begins with https://")
     if parts.scheme != "https" and not is_loopback(host):
@@ -248,9 +250,7 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
         try:
             check_address(newurl)
         except UsageError as err:
-            raise DownloadError(
-                f"{req.full_url} leads to {newurl}, which is not encrypted; it was not followed"
-            ) from err
+            raise DownloadError(f"{req.full_url} leads to another address that was not followed: {err}") from err
         if is_loopback(urlsplit(newurl).hostname or "") and not is_loopback(urlsplit(req.full_url).hostname or ""):
             raise DownloadError(f"{req.full_url} leads to {newurl}, which is this machine; it was not followed")
         return super().redirect_request(req, fp, code, msg, headers, newurl)

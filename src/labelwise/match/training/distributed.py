@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from labelwise.errors import UsageError, need
@@ -18,6 +22,8 @@ else:  # the first module of a neural model that is imported: it says what to in
 Role: TypeAlias = Literal["main", "helper"]
 """The main process keeps results and gets the fitted model; helper processes only take part in fine-tuning."""
 T = TypeVar("T")
+LONGEST_WAIT = 1.0
+"""Seconds that a process waits after an exchange for the thread that made it."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +44,18 @@ class Processes:
         return slice(self.rank * part, (self.rank + 1) * part)
 
     def average(self, values: Tensor) -> None:
-        """Replace values by their mean over all processes."""
+        """Replace values by their mean over all processes.
+
+        The thread that exchanges them gives them up a moment later, for which it needs the lock of the interpreter. If
+        Python ended in that moment, the lock would be refused and the whole process be aborted: this waits for it.
+        """
         if self.count > 1:
-            torch.distributed.all_reduce(values)
+            shared = values.detach()  # a tensor that nothing else refers to, so that its references can be counted
+            references = sys.getrefcount(shared)
+            torch.distributed.all_reduce(shared)
+            until = time.monotonic() + LONGEST_WAIT
+            while sys.getrefcount(shared) > references and time.monotonic() < until:
+                time.sleep(0)
             values /= self.count
 
     def agree(self, value: float, device: torch.device) -> float:
@@ -140,4 +155,17 @@ def _state() -> Any:
     accelerate = need("accelerate", extra="neural", purpose="several processes that train together")
     # Without a GPU accelerate needs this argument, or each process takes itself for the only one.
     wants_cpu = os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes")
-    return accelerate.PartialState(cpu=wants_cpu or not torch.cuda.is_available())
+    state = accelerate.PartialState(cpu=wants_cpu or not torch.cuda.is_available())
+    _close_at_exit()
+    return state
+
+
+@cache
+def _close_at_exit() -> None:
+    """Disconnect the processes in order before Python ends."""
+    atexit.register(_close)
+
+
+def _close() -> None:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
