@@ -156,6 +156,7 @@ TESTED_BY = {
     "sklearn/answers": "sklearn/test_classifiers",
     "sklearn/estimator": "sklearn/test_classifiers",
     "sklearn/classes": "sklearn/test_classifiers",
+    "storage/__init__": "storage/test_objects",
     "storage/shared_parts": "models/ensemble/test_model",
     "models/pickling": "models/test_contract",
 }

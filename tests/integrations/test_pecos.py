@@ -188,5 +188,5 @@ def test_weights_that_scores_cannot_be_made_of(tmp_path, value):
     W = sp.load_npz(file)
     W.data[0] = value
     sp.save_npz(file, W)
-    with pytest.raises((StorageError, DataError), match=r"not finite|weights above"):
+    with pytest.raises((StorageError, DataError), match=r"NaN or infinite|weights above"):
         load_xr_linear(tmp_path)

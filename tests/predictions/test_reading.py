@@ -81,7 +81,7 @@ def test_reads_a_matrix(tmp_path: Path):
     bad = toy().matrix.copy()
     bad.data[3] = np.nan
     sp.save_npz(tmp_path / "p.npz", bad)
-    with pytest.raises(DataError, match=r"p\.npz: not a sparse matrix .some values are not finite"):
+    with pytest.raises(DataError, match=r"p\.npz: some values are NaN or infinite"):
         read_predictions(tmp_path / "p.npz")
 
 
