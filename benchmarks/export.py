@@ -163,7 +163,7 @@ class OpenVino:
     def __init__(self, file: Path) -> None:
         import openvino
 
-        from labelwise.engine.threads import available_cores
+        from labelwise.engines.threads import available_cores
 
         core, cores = openvino.Core(), available_cores()
         options = {"NUM_STREAMS": cores, "INFERENCE_NUM_THREADS": cores}

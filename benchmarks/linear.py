@@ -64,7 +64,7 @@ def run_labelwise(folder: Path, threads: int, negatives: str, preset: str, queri
     recorder.memory("data")
 
     from labelwise import __version__
-    from labelwise.engine.allocator import limit_heap_growth
+    from labelwise.engines.allocator import limit_heap_growth
     from labelwise.index import build_tree, embed_labels
     from labelwise.models.linear_tree import LinearTree
     from labelwise.rank.features import Features

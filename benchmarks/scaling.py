@@ -29,7 +29,7 @@ def worker(n_documents: int, n_labels: int, threads: int) -> dict:
 
     from labelwise import LinearTree, LinearTreeConfig, Tfidf, generate_shop
     from labelwise.config import HoldoutConfig
-    from labelwise.engine.allocator import limit_heap_growth
+    from labelwise.engines.allocator import limit_heap_growth
 
     config = LinearTreeConfig(threads=threads, holdout=HoldoutConfig(share=0, calibrate=False))
 

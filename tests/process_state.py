@@ -183,7 +183,7 @@ def torch_seed(folder: Path) -> None:
 
 def heap_limit(folder: Path) -> None:
     """Set limits of the C library, as the command line does: the check has to find it."""
-    from labelwise.engine.allocator import limit_heap_growth
+    from labelwise.engines.allocator import limit_heap_growth
 
     limit_heap_growth()
 

@@ -190,7 +190,7 @@ def temporary():
 COUNT = """
 import numpy as np
 from labelwise.kernels.terms import eight_letters as kernel
-from labelwise.engine.kernel_cache import cache_folders
+from labelwise.engines.kernel_cache import cache_folders
 import labelwise
 kernel(np.zeros(8, np.uint8), np.zeros(1, np.int64), np.ones(1, np.int64), 0)
 print(labelwise.__file__)

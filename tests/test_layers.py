@@ -22,7 +22,7 @@ LAYERS = (
     ("data", "metrics"),
     ("features", "predictions"),
     ("kernels", "storage"),
-    ("config", "engine", "events"),
+    ("config", "engines", "events"),
     ("errors", "types"),
 )
 """The packages and modules of `labelwise`, the uppermost layer first.

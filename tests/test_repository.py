@@ -126,7 +126,7 @@ MADE_BY_RECIPES = {
     f"{folder}/{name}.py"
     for folder, name in (
         *(("src/labelwise/data/formats", "fasttext"), ("tests/data/formats", "test_fasttext")),
-        *(("src/labelwise/engine", "serial"), ("tests/engine", "test_serial")),
+        *(("src/labelwise/engines", "serial"), ("tests/engines", "test_serial")),
     )
 }
 """Files that a reader of CONTRIBUTING.md is told to make."""

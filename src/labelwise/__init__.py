@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from labelwise.data import load_dataset as load_dataset
     from labelwise.data import load_splits as load_splits
     from labelwise.datasets.shop import generate_shop as generate_shop
+    from labelwise.engines import engine as engine
     from labelwise.errors import DataError as DataError
     from labelwise.errors import LabelwiseError as LabelwiseError
     from labelwise.errors import UsageError as UsageError
@@ -71,6 +72,7 @@ _HOMES = {
     "convert": "labelwise.data",
     "cross_validate": "labelwise.tuning",
     "describe": "labelwise.data",
+    "engine": "labelwise.engines",
     "evaluate": "labelwise.metrics",
     "from_pretrained": "labelwise.integrations.hub",
     "explain": "labelwise.explanations",

@@ -13,7 +13,7 @@ import pytest
 from labelwise import __version__
 from labelwise.cli import installation
 from labelwise.cli.installation import Findings, examine, without_names
-from labelwise.engine.kernel_cache import CacheFolders
+from labelwise.engines.kernel_cache import CacheFolders
 from labelwise.features.pretrained import hub_answers
 
 
@@ -118,7 +118,7 @@ def test_a_check_that_fails_is_a_problem_and_the_others_go_on(found, monkeypatch
 
 
 def test_no_folder_for_kernels_is_a_problem(found, monkeypatch):
-    monkeypatch.setattr("labelwise.engine.kernel_cache.cache_folders", lambda: CacheFolders(None, (), "none"))
+    monkeypatch.setattr("labelwise.engines.kernel_cache.cache_folders", lambda: CacheFolders(None, (), "none"))
     monkeypatch.setattr("labelwise.kernels.preparing.missing", lambda purposes: [1])
     monkeypatch.setattr("numba.config.DISABLE_JIT", 0)
     assert "NUMBA_CACHE_DIR" in todo(found(), "no folder for compiled kernels")

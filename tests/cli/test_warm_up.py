@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from labelwise.engine.kernel_cache import CacheFolders
+from labelwise.engines.kernel_cache import CacheFolders
 from labelwise.kernels import preparing
 from labelwise.kernels.preparing import Prepared
 

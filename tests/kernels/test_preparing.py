@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-from labelwise.engine.kernel_cache import CacheFolders
+from labelwise.engines.kernel_cache import CacheFolders
 from labelwise.errors import UsageError
 from labelwise.kernels import preparing
 from labelwise.kernels.preparing import Kernel, Preparation, listed, missing, needed, warm_up

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from labelwise.config import RankerConfig
-from labelwise.engine.threads import MemoryBudget
+from labelwise.engines.threads import MemoryBudget
 from labelwise.errors import DataError, UsageError
 from labelwise.rank import level_trainer as linear
 from labelwise.rank.features import Features

@@ -12,7 +12,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from tyro.conf import Positional, arg
 
-from labelwise.cli.command import Command
+from labelwise.cli.command import Command, EngineOptions
 from labelwise.cli.console import SafeConsole
 from labelwise.cli.show import Show
 from labelwise.comparison.results import SystemComparison
@@ -30,7 +30,7 @@ AS_PRESET = "(default: as the preset says)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compare(Command):
+class Compare(Command, EngineOptions):
     """Train several systems on a data set and compare them: accuracy with intervals, training and prediction time,
     memory, model size. Every system is tested against the first one. Each system is measured in a process of its own.
 
@@ -41,6 +41,7 @@ class Compare(Command):
         "systems": ("systems", "against", "seeds", "run_dir"),
         "settings of all systems": ("encoder", "max_length", "epochs", "device", "calibrate", "threads"),
         "measures": ("ks", "split", "family", "bootstrap", "max_docs"),
+        "where it runs": ("engine", "address"),
         "output": ("output", "json", "quiet"),
     }
 
@@ -87,6 +88,10 @@ class Compare(Command):
 
     def run(self, out: Console, show: Show) -> None:
         """Check the options, train or reuse the systems, print the tables."""
+        with self.engine_of_processes():
+            self._run(out, show)
+
+    def _run(self, out: Console, show: Show) -> None:
         settings = EvalSettings(ks=_cut_offs(self.ks), family=self.family, bootstrap=self.bootstrap, n_seeds=self.seeds)
         neural: dict[str, Any] = {"encoder": _given(name=self.encoder, max_length=self.max_length)}
         neural["matcher"] = _given(epochs=self.epochs, device=self.device)

@@ -22,7 +22,7 @@ from labelwise.config.presets import load_linear_preset, load_preset
 from labelwise.data import Dataset, describe, load_splits, split_validation, statistics_table
 from labelwise.data.stats import label_counts
 from labelwise.datasets.shop import write_shop
-from labelwise.engine.allocator import limit_heap_growth
+from labelwise.engines.allocator import limit_heap_growth
 from labelwise.errors import DataError, MissingExtraError, UsageError
 from labelwise.metrics import Evaluation, evaluate
 from labelwise.models.base import Model

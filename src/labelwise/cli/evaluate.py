@@ -12,7 +12,7 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from labelwise.cli.columns import as_trained
-from labelwise.cli.command import Command, DeviceOption, check_not_read, prepare_kernels
+from labelwise.cli.command import Command, DeviceOption, EngineOptions, check_not_read, prepare_kernels
 from labelwise.cli.show import Show
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset, load_splits
 from labelwise.errors import DataError, UsageError
@@ -24,7 +24,7 @@ from labelwise.storage import check_writable
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluate(Command):
+class Evaluate(Command, EngineOptions):
     """Evaluate a model or a file of predictions on a data set: P, R, nDCG, PSP and more, with intervals, by label
     frequency, and the calibration error of a model that gives probabilities.
 
@@ -33,6 +33,7 @@ class Evaluate(Command):
 
     groups: ClassVar = {
         "measures": ("ks", "family", "bootstrap", "seed", "against"),
+        "where it runs": ("engine", "address"),
         "output": ("short", "output", "json", "quiet"),
     }
 
@@ -67,6 +68,10 @@ class Evaluate(Command):
 
     def run(self, out: Console, show: Show) -> None:
         """Read, evaluate, compare, print."""
+        with self.chosen_engine():
+            self._run(out, show)
+
+    def _run(self, out: Console, show: Show) -> None:
         if not self.ks or min(self.ks) < 1:
             raise UsageError(f"--ks {' '.join(map(str, self.ks))}: give cut-offs of 1 or more, such as 1 3 5")
         if self.output is not None:

@@ -96,7 +96,7 @@ def _system(findings: Findings) -> None:
     fact("system", "labelwise", __version__)
     fact("system", "Python", f"{platform.python_version()} ({platform.python_implementation()})")
     fact("system", "operating system", f"{platform.system()} {platform.release()}, {platform.machine()}")
-    from labelwise.engine.threads import available_cores, core_limit
+    from labelwise.engines.threads import available_cores, core_limit
 
     allowed = core_limit()
     limit = f", limited to {allowed:.1f} by the container" if allowed is not None else ""
@@ -192,7 +192,7 @@ def _numbers(version: str) -> list[int]:
 
 def _kernels(findings: Findings) -> None:
     """Whether kernels can be compiled, where they are kept, and which are there."""
-    from labelwise.engine.kernel_cache import cache_folders
+    from labelwise.engines.kernel_cache import cache_folders
 
     try:
         import numba
@@ -226,7 +226,7 @@ def _kernels(findings: Findings) -> None:
 
 def _folders(findings: Findings) -> None:
     """Whether the folders that are written can be written."""
-    from labelwise.engine.kernel_cache import is_writable
+    from labelwise.engines.kernel_cache import is_writable
 
     temporary = _known(tempfile.gettempdir)
     places = {

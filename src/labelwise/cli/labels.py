@@ -16,7 +16,7 @@ from labelwise.cli.command import Command, DeviceOption
 from labelwise.cli.show import Show, counted
 from labelwise.config import IncrementalConfig
 from labelwise.data import Dataset, Format, ReadOptions, load_dataset
-from labelwise.engine.allocator import limit_heap_growth
+from labelwise.engines.allocator import limit_heap_growth
 from labelwise.errors import UsageError
 from labelwise.incremental import add_labels, added_labels, read_new_labels, remove_labels, update
 from labelwise.incremental.new_labels import NewLabel

@@ -12,7 +12,7 @@ from rich.console import Console
 from tyro.conf import Positional, UseAppendAction, arg
 
 from labelwise.cli.columns import as_trained
-from labelwise.cli.command import Command, DeviceOption, check_not_read, prepare_kernels
+from labelwise.cli.command import Command, DeviceOption, EngineOptions, check_not_read, prepare_kernels
 from labelwise.cli.show import Show
 from labelwise.data import BadRows, Format, ReadOptions
 from labelwise.data.detect import guess_format
@@ -33,7 +33,7 @@ BATCH = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Predict(Command):
+class Predict(Command, EngineOptions):
     """Suggest labels for texts, best first: one line per text, or a file of predictions.
 
     Try it: labelwise predict my-model texts.txt --top-k 5 --output predictions.jsonl
@@ -41,6 +41,7 @@ class Predict(Command):
 
     groups: ClassVar = {
         "labels": ("top_k", "min_probability"),
+        "where it runs": ("engine", "address"),
         "output": ("output", "json", "spreadsheet_safe", "quiet"),
     }
 
@@ -75,6 +76,10 @@ class Predict(Command):
 
     def run(self, out: Console, show: Show) -> None:
         """Load the model, predict batch by batch, print or write the predictions."""
+        with self.chosen_engine():
+            self._run(out, show)
+
+    def _run(self, out: Console, show: Show) -> None:
         if self.top_k < 1:
             raise UsageError(f"--top-k {self.top_k}: give 1 or more")
         if not 0 <= self.min_probability <= 1:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, get_args
 from rich.console import Console
 from tyro.conf import Positional, Suppress, arg
 
-from labelwise.cli.command import Command, DeviceOption
+from labelwise.cli.command import Command, DeviceOption, EngineOptions
 from labelwise.cli.console import SafeConsole
 from labelwise.cli.settings import check_options, option
 from labelwise.cli.show import Show
@@ -22,7 +22,7 @@ from labelwise.config.models import SINGLE_CONFIGS
 from labelwise.config.presets import Config, changed
 from labelwise.data import BadRows, Dataset, Format, ReadOptions
 from labelwise.data.load import load_training_splits
-from labelwise.engine.allocator import limit_heap_growth
+from labelwise.engines.allocator import limit_heap_growth
 from labelwise.errors import DataError, LabelwiseError, UsageError
 from labelwise.kernels.preparing import Preparation
 from labelwise.models.registry import check_destination
@@ -32,7 +32,7 @@ AS_PRESET = "(default: as the preset says)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train(Command):
+class Train(Command, EngineOptions):
     """Train a model on the training split, calibrate it on the validation split, and save it with its card.
 
     Without a validation split, a share of the training documents is held out (--hold-out). The held-out documents
@@ -49,6 +49,7 @@ class Train(Command):
         "encoder": ("encoder", "max_length", "label_embedding", "epochs", "learn_labels", "device"),
         "ensemble": ("rule", "prune", "own_encoders"),
         "held-out documents": ("hold_out", "learn_validation", "calibrate"),
+        "where it runs": ("engine", "address"),
         "output": ("run_dir", "overwrite", "dry_run", "quiet"),
     }
 
@@ -138,6 +139,10 @@ class Train(Command):
 
     def run(self, out: Console, show: Show) -> None:
         """Check the options, read the data, choose the settings, train, print a summary."""
+        with self.chosen_engine():
+            self._run(out, show)
+
+    def _run(self, out: Console, show: Show) -> None:
         members = asked_for(self)
         self._check_destination()
         for name in {encoder.name for _, config in members for encoder in config.encoders()}:

@@ -11,7 +11,7 @@ from tyro.conf import arg
 
 from labelwise.cli.command import Command
 from labelwise.cli.show import Show, counted
-from labelwise.engine.kernel_cache import cache_folders
+from labelwise.engines.kernel_cache import cache_folders
 from labelwise.errors import StorageError, UsageError
 from labelwise.kernels.preparing import Purpose, warm_up
 

@@ -20,7 +20,7 @@ from labelwise import storage
 from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System
 from labelwise.data import Format, ReadOptions
-from labelwise.engine.allocator import limit_heap_growth
+from labelwise.engines.allocator import limit_heap_growth
 from labelwise.errors import LabelwiseError
 from labelwise.types import OnEvent
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from labelwise import __version__, storage
 from labelwise.config import EncoderConfig, PoolingMethod, Precision
-from labelwise.engine.forks import native
+from labelwise.engines.forks import native
 from labelwise.errors import StorageError, UsageError, need
 from labelwise.events import Task
 from labelwise.features.encoder_checks import (

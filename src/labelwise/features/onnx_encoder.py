@@ -14,8 +14,8 @@ import numpy.typing as npt
 from labelwise import storage
 from labelwise.config import EncoderConfig, PoolingMethod
 from labelwise.config.settings import Range
-from labelwise.engine.forks import native
-from labelwise.engine.threads import available_cores, map_in_order
+from labelwise.engines.forks import native
+from labelwise.engines.threads import available_cores, map_in_order
 from labelwise.errors import StorageError, UsageError, need
 from labelwise.events import Task
 from labelwise.features.encoder_checks import check_tokenizer_file, library_refusals

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from labelwise import storage
 from labelwise.config import TfidfConfig
 from labelwise.config.settings import Threads, checked_value
-from labelwise.engine.threads import map_in_order
+from labelwise.engines import run
+from labelwise.engines.threads import map_in_order
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
 from labelwise.features.blocks import OPENING, Analyzer, CountedBlock, SlabAllocator, text_blocks
@@ -120,7 +121,7 @@ class Tfidf:
         slabs = SlabAllocator()
         n_docs = 0
         with Task(on_event, "tf-idf") as task:
-            for block in map_in_order(analyzer.count, text_blocks(_checked_texts(texts)), self.threads):
+            for block in run(analyzer.count, text_blocks(_checked_texts(texts)), threads=self.threads):
                 n_terms = builder.n_terms
                 numbers = builder.number(block.hashes)
                 builder.store_letters(*analyzer.spell(block, numbers >= n_terms))
@@ -168,22 +169,12 @@ class Tfidf:
         -------
         X : (n_docs, n_features) float32, indices sorted
         """
-        vocabulary = self._fitted()
+        self._fitted()
         threads = checked_value(Threads, self.threads if threads is None else threads, "threads")
-
-        def rows(block_texts: list[str]) -> tuple[Any, Any, Any]:
-            block = self._analyzer.count(block_texts)
-            columns = vocabulary.find(block.hashes)
-            size = len(block.term)
-            if len(block.indptr) > 2:
-                size = int(np.count_nonzero(columns[block.term] >= 0))
-            indices, data = np.empty(size, np.int32), np.empty(size, np.float32)
-            indptr = self._rows(block, columns, indices, data)
-            return indptr, indices[: indptr[-1]], data[: indptr[-1]]
 
         parts = []
         with Task(on_event, "tf-idf") as task:
-            for part in map_in_order(rows, text_blocks(_checked_texts(texts)), threads):
+            for part in run(self._transform, text_blocks(_checked_texts(texts)), threads=threads):
                 parts.append(part)
                 task.advance(len(part[0]) - 1)
         if len(parts) == 1:
@@ -195,6 +186,17 @@ class Tfidf:
         indices = np.concatenate([np.empty(0, np.int32), *(indices for _, indices, _ in parts)])
         data = np.concatenate([np.empty(0, np.float32), *(data for _, _, data in parts)])
         return self._matrix(data, indices, indptr, len(indptr) - 1)
+
+    def _transform(self, texts: list[str]) -> tuple[Any, Any, Any]:
+        """The features of a block of texts, as the arrays of a sparse matrix."""
+        block = self._analyzer.count(texts)
+        columns = self.vocabulary_.find(block.hashes)
+        size = len(block.term)
+        if len(block.indptr) > 2:
+            size = int(np.count_nonzero(columns[block.term] >= 0))
+        indices, data = np.empty(size, np.int32), np.empty(size, np.float32)
+        indptr = self._rows(block, columns, indices, data)
+        return indptr, indices[: indptr[-1]], data[: indptr[-1]]
 
     def feature_names(self) -> list[str]:
         """(n_features,) the term of each column."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise import storage
-from labelwise.engine.forks import native
+from labelwise.engines.forks import native
 from labelwise.errors import DataError, StorageError, UsageError
 from labelwise.events import Task
 from labelwise.features.encoder_checks import library_refusals

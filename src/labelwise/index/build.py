@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise.config import IndexConfig
-from labelwise.engine.threads import available_cores
+from labelwise.engines.threads import available_cores
 from labelwise.errors import DataError, UsageError
 from labelwise.index.balanced import balanced_clusters
 from labelwise.index.kmeans import kmeans_tree

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise.config import LabelEmbedding
-from labelwise.engine.threads import map_in_order
+from labelwise.engines import run
 from labelwise.errors import DataError
 from labelwise.features.normalize import unit_length, unit_rows
 from labelwise.kernels.embed import sum_rows
@@ -108,23 +109,14 @@ def _sum_sparse(labels: Csr, features: Csr, threads: int | None) -> Csr:
     n_blocks = labels.nnz // PAIRS_PER_BLOCK + 1
     borders = np.searchsorted(labels.indptr, np.linspace(0, labels.nnz, n_blocks + 1)[1:-1])
     borders = np.unique(np.concatenate(([0], borders, [n_labels])))
-    indices = features.indices.astype(np.int32, copy=False).view(np.uint32)
-    docs = labels.indices.astype(np.int32, copy=False).view(np.uint32)
-
-    def work(block: int) -> tuple[npt.NDArray[Any], ...]:
-        begin, end = borders[block], borders[block + 1]
-        indptr = labels.indptr[begin : end + 1]
-        own = slice(indptr[0], indptr[-1])
-        rows: tuple[npt.NDArray[Any], ...] = sum_rows(
-            indptr - indptr[0], docs[own], labels.data[own], features.indptr, indices, features.data, n_features
-        )
-        return rows
+    work = _Sums(labels, features)
+    blocks = list(pairwise(borders.tolist()))
 
     # Blocks are appended as soon as they are done: all blocks and the whole matrix would take twice the memory.
     columns: npt.NDArray[Any] = np.empty(0, np.int32)
     values: npt.NDArray[Any] = np.empty(0, np.float32)
     ends = [np.zeros(1, np.int64)]
-    for block_ends, block_columns, block_values in map_in_order(work, range(len(borders) - 1), threads):
+    for block_ends, block_columns, block_values in run(work, blocks, threads=threads):
         n_before = len(values)
         columns.resize(n_before + len(block_columns), refcheck=False)
         values.resize(n_before + len(block_values), refcheck=False)
@@ -135,6 +127,25 @@ def _sum_sparse(labels: Csr, features: Csr, threads: int | None) -> Csr:
     Z = Csr((values, columns.astype(kind, copy=False), indptr), shape=(n_labels, n_features))
     Z.has_canonical_format = True
     return Z
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Sums the rows of a block of labels."""
+
+    labels: Csr
+    features: Csr
+
+    def __call__(self, block: tuple[int, int]) -> tuple[npt.NDArray[Any], ...]:
+        labels, features = self.labels, self.features
+        indptr = labels.indptr[block[0] : block[1] + 1]
+        own = slice(indptr[0], indptr[-1])
+        indices = features.indices.astype(np.int32, copy=False).view(np.uint32)
+        docs = labels.indices[own].astype(np.int32, copy=False).view(np.uint32)
+        rows: tuple[npt.NDArray[Any], ...] = sum_rows(
+            indptr - indptr[0], docs, labels.data[own], features.indptr, indices, features.data, features.shape[1]
+        )
+        return rows
 
 
 def _features(given: Any) -> Features:

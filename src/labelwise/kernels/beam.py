@@ -12,7 +12,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from labelwise.config.score_transform import HINGE, SIGMOID
-from labelwise.engine.kernel_cache import njit
+from labelwise.engines.kernel_cache import njit
 
 _FAST = {"contract", "nsz", "arcp"}
 # A sum may be taken in any order, which is what vector instructions need; it is the same one in every batch.

@@ -4,7 +4,7 @@ sorted columns, `weigh` makes tf-idf values of them.
 
 import numpy as np
 
-from labelwise.engine.kernel_cache import njit
+from labelwise.engines.kernel_cache import njit
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labelwise.engine.kernel_cache import njit
+from labelwise.engines.kernel_cache import njit
 
 _WORD = np.uint32(6)
 _BIT = np.uint64(63)

@@ -7,7 +7,7 @@ Indices are unsigned views, indptr is int64.
 
 import numpy as np
 
-from labelwise.engine.kernel_cache import njit
+from labelwise.engines.kernel_cache import njit
 from labelwise.types import Floats, Ints
 
 # What `gather_gains` sums over the first k predictions of a document, in the order of its second axis.

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from labelwise.engine.kernel_cache import njit
+from labelwise.engines.kernel_cache import njit
 from labelwise.types import Ints
 
 OK = 0

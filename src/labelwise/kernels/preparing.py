@@ -1,7 +1,7 @@
 """Kernels compiled ahead of their first use, by several processes at once.
 
 Compiling holds Python's lock, so threads do not help: each process takes one kernel after the other and leaves the code
-in the folders of `labelwise.engine.kernel_cache`, where the waiting process finds it. Kernels that are not listed, and
+in the folders of `labelwise.engines.kernel_cache`, where the waiting process finds it. Kernels that are not listed, and
 those for types that are not listed, are compiled when they are called.
 """
 
@@ -21,8 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, get_args
 
-from labelwise.engine.kernel_cache import KernelCache, cache_folders
-from labelwise.engine.threads import available_cores, core_limit
+from labelwise.engines.kernel_cache import KernelCache, cache_folders
+from labelwise.engines.threads import available_cores, core_limit
 from labelwise.errors import UsageError
 from labelwise.events import Task
 from labelwise.types import OnEvent

@@ -12,7 +12,7 @@ are passed over, and both are looked at once more at the end.
 
 import numpy as np
 
-from labelwise.engine.kernel_cache import njit
+from labelwise.engines.kernel_cache import njit
 
 SQUARED_HINGE, HINGE, LOGISTIC = 0, 1, 2
 LANES = 8

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labelwise.engine.kernel_cache import njit
+from labelwise.engines.kernel_cache import njit
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)

@@ -11,7 +11,7 @@ lower-cased code point, the two high bits say whether it is part of a word and w
 
 import numpy as np
 
-from labelwise.engine.kernel_cache import njit
+from labelwise.engines.kernel_cache import njit
 
 CODE = np.uint32(0x1FFFFF)
 WORD = np.uint32(1 << 31)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labelwise.engine.kernel_cache import njit
+from labelwise.engines.kernel_cache import njit
 
 ROWS_FALL, ROWS_END, CHILD_TOO_LARGE, FEATURE_TOO_LARGE = 1, 2, 3, 4
 """What `wrong_block` finds: features or ends of rows that do not rise; rows that end elsewhere than the entries of

@@ -14,7 +14,7 @@ import torch
 
 from labelwise import storage
 from labelwise.config import MatcherConfig, RankerConfig
-from labelwise.engine.forks import native
+from labelwise.engines.forks import native
 from labelwise.errors import UsageError
 from labelwise.events import Task
 from labelwise.features.encoder import Encoder

@@ -16,7 +16,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise.config import RankerConfig
-from labelwise.engine.threads import available_cores, map_in_order
+from labelwise.engines import run
+from labelwise.engines.threads import available_cores
 from labelwise.events import Task
 from labelwise.rank.features import Features
 from labelwise.rank.search import BeamSearch
@@ -109,13 +110,30 @@ def unseen_scores(
     threads = threads or available_cores()
     inner = max(1, threads // folds)
 
-    def score(number: int) -> None:
-        inside, outside = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        dense = None if E is None else E[inside]
-        model = LinearMatcher.fit(X[inside], dense, M[inside], config, seed=seed, threads=inner)
-        scores[outside] = model.sparse_part().scores(X[outside], threads=inner)
-
+    work = _Fold(X, E, M, config, fold, seed, inner)
     with Task(on_event, "training the linear term", total=folds, unit="parts") as task:
-        for _ in map_in_order(score, range(folds), threads):
-            task.advance()
+        results = run(work, range(folds), threads=threads, costs=[1.0] * folds, done=lambda _: task.advance())
+        for number, found in enumerate(results):
+            scores[fold == number] = found
     return scores
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """Scores the documents of a fold by models that were trained on the other folds."""
+
+    X: Csr
+    E: Floats | None
+    M: Csr
+    config: RankerConfig
+    fold: npt.NDArray[np.int64]
+    """(n_docs,) the fold of each document."""
+    seed: int
+    threads: int
+
+    def __call__(self, number: int) -> npt.NDArray[np.float16]:
+        inside, outside = np.flatnonzero(self.fold != number), np.flatnonzero(self.fold == number)
+        dense = None if self.E is None else self.E[inside]
+        X, M = self.X[inside], self.M[inside]
+        model = LinearMatcher.fit(X, dense, M, self.config, seed=self.seed, threads=self.threads)
+        return model.sparse_part().scores(self.X[outside], threads=self.threads)

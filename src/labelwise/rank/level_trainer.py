@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.config import RankerConfig
-from labelwise.engine.threads import MemoryBudget, available_cores, map_in_order
+from labelwise.engines import run
+from labelwise.engines.threads import MemoryBudget, available_cores
 from labelwise.errors import DataError
 from labelwise.events import Task
 from labelwise.kernels.solver import HINGE, LANES, LOGISTIC, SQUARED_HINGE, gather_rows, solve_block
@@ -73,10 +74,6 @@ class LevelTrainer:
                 raise DataError("document costs must be numbers above 0; leave out documents that should not count")
         self.features, self.Y, self.parents, self.config = features, Y, parents, config.validated("ranker")
         self.seed, self.threads = seed, threads
-        # Pieces with the matcher's negatives hold a third of all documents each: half of the cores would wait.
-        enough = LEAST_BUDGET * max(1, 2 * (threads or available_cores()) - 3)
-        self.budget = MemoryBudget(max(enough, features.indices.nbytes + features.data.nbytes))
-        """Bytes of the pieces in progress: as much as the sparse features, or what keeps all threads at work."""
         self.n_parents = int(parents.max(initial=-1)) + 1
         order = np.argsort(parents, kind="stable")
         self.child_indptr = np.concatenate(([0], np.cumsum(np.bincount(parents, minlength=self.n_parents)))).astype(
@@ -86,6 +83,14 @@ class LevelTrainer:
         self.places = np.empty(len(parents), np.int32)
         self.places[order] = np.arange(len(parents)) - np.repeat(self.child_indptr[:-1], np.diff(self.child_indptr))
         self.document_costs, self.start = document_costs, start
+        self._begin()
+
+    def _begin(self) -> None:
+        """What each process has for itself."""
+        # Pieces with the matcher's negatives hold a third of all documents each: half of the cores would wait.
+        enough = LEAST_BUDGET * max(1, 2 * (self.threads or available_cores()) - 3)
+        self.budget = MemoryBudget(max(enough, self.features.indices.nbytes + self.features.data.nbytes))
+        """Bytes of the pieces in progress: as much as the sparse features, or what keeps all threads at work."""
         self._local = threading.local()
 
     def fit(
@@ -128,20 +133,8 @@ class LevelTrainer:
         name: str,
         on_event: OnEvent | None,
     ) -> list[LevelWeights]:
-        teacher_docs, matcher_docs = _by_column(teacher), None if matcher is None else _by_column(matcher)
-
-        def solve(piece: _Piece) -> list[PrunedBlock]:
-            """The teacher's documents, then the matcher's others, then those that come later."""
-            rows, more = teacher_docs[piece.parent], np.empty(0, np.int64)
-            if matcher_docs is not None:
-                more = np.setdiff1d(matcher_docs[piece.parent], rows, assume_unique=True)
-            if later is None:
-                return self._solve(piece, np.concatenate((rows, more)), (len(rows), len(rows) + len(more)))
-            parts = (rows[~later[rows]], more[~later[more]], rows[later[rows]], more[later[more]])
-            first, second, *_, last = np.cumsum([len(part) for part in parts]).tolist()
-            return self._solve(piece, np.concatenate(parts), (first, second, last), n_kept=2)
-
-        return self._fit(solve, [len(docs) for docs in teacher_docs], name, on_event)
+        work = _InTurn(self, _ColumnDocuments.of(teacher), None if matcher is None else _ColumnDocuments.of(matcher), later)
+        return self._fit(work, work.teacher.sizes.tolist(), name, on_event)
 
     def fit_each(self, documents: Csr, *, name: str = "training", on_event: OnEvent | None = None) -> LevelWeights:
         """Train all models, each on documents of its own; children of one parent are still solved together.
@@ -150,22 +143,13 @@ class LevelTrainer:
         ----------
         documents : (n_docs, n_children) the documents of each child, positive or negative; others do not count
         """
-        own = _by_column(documents)
-
-        def solve(piece: _Piece) -> list[PrunedBlock]:
-            first = self.child_indptr[piece.parent]
-            docs = [own[child] for child in self.child_ids[first + piece.first : first + piece.last]]
-            rows, place = np.unique(np.concatenate(docs), return_inverse=True)
-            signs = np.zeros((len(rows), _width(piece)), np.int8)
-            signs[place, np.repeat(np.arange(len(docs)), [len(one) for one in docs])] = -1
-            return self._solve(piece, rows, (len(rows),), signs=signs)
-
+        work = _Each(self, _ColumnDocuments.of(documents))
         sizes = np.zeros(self.n_parents, np.int64)
-        np.maximum.at(sizes, self.parents, np.diff(documents.tocsc().indptr))
-        return self._fit(solve, sizes.tolist(), name, on_event)[0]
+        np.maximum.at(sizes, self.parents, work.documents.sizes)
+        return self._fit(work, sizes.tolist(), name, on_event)[0]
 
     def _fit(
-        self, solve: Callable[[_Piece], list[PrunedBlock]], sizes: Sequence[int], name: str, on_event: OnEvent | None
+        self, work: Callable[[_Piece], list[PrunedBlock]], sizes: Sequence[int], name: str, on_event: OnEvent | None
     ) -> list[LevelWeights]:
         """Solve all pieces, each in one or more states; `sizes` are the documents of each parent, more or less."""
         pieces = []
@@ -174,17 +158,20 @@ class LevelTrainer:
             n_parts = -(-n // BLOCK_WIDTH) if n > MOST_TOGETHER else 1
             borders = np.linspace(0, n, n_parts + 1).astype(int)
             pieces += [_Piece(parent, int(a), int(b)) for a, b in pairwise(borders)]
+        # The largest first, so that no thread is left alone with one at the end.
+        costs = np.array([sizes[piece.parent] * (piece.last - piece.first) for piece in pieces], np.int64)
+        order = np.argsort(-costs, kind="stable")
         with Task(on_event, name, total=len(self.parents), unit="models") as task:
-
-            def work(piece: _Piece) -> list[PrunedBlock]:
-                blocks = solve(piece)
-                task.advance(piece.last - piece.first)
-                return blocks
-
-            # The largest first, so that no thread is left alone with one at the end.
-            order = np.argsort([-sizes[piece.parent] * (piece.last - piece.first) for piece in pieces], kind="stable")
             # All of them are kept, so none has to wait for those before it.
-            results = map_in_order(work, [pieces[i] for i in order], self.threads, ahead=len(pieces))
+            given = [pieces[i] for i in order]
+            results = run(
+                work,
+                given,
+                threads=self.threads,
+                ahead=len(pieces),
+                costs=costs[order].tolist(),
+                done=lambda piece: task.advance(piece.last - piece.first),
+            )
             solved = dict(zip(order.tolist(), results, strict=True))
         parts: list[list[list[PrunedBlock]]] = [[] for _ in range(self.n_parents)]
         for i, piece in enumerate(pieces):
@@ -199,7 +186,14 @@ class LevelTrainer:
             for state in range(n_states)
         ]
 
-    def _solve(
+    def __getstate__(self) -> Mapping[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("budget", "_local")}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin()
+
+    def solve(
         self,
         piece: _Piece,
         rows: npt.NDArray[np.int64],
@@ -279,7 +273,61 @@ def _width(piece: _Piece) -> int:
     return n_children + -n_children % LANES
 
 
-def _by_column(M: Csr) -> list[npt.NDArray[np.int64]]:
-    """The documents of each column, ascending."""
-    columns = M.T.tocsr()
-    return [columns.indices[a:b].astype(np.int64) for a, b in pairwise(columns.indptr)]
+@dataclass(frozen=True, eq=False)
+class _ColumnDocuments:
+    """The documents of each column of a matrix."""
+
+    indptr: npt.NDArray[np.integer[Any]]
+    indices: npt.NDArray[np.integer[Any]]
+
+    @classmethod
+    def of(cls, M: Csr) -> _ColumnDocuments:
+        """The columns of a matrix."""
+        columns = M.T.tocsr()
+        return cls(columns.indptr, columns.indices)
+
+    @property
+    def sizes(self) -> npt.NDArray[np.integer[Any]]:
+        """(n_columns,) the number of documents of each column."""
+        return np.diff(self.indptr)
+
+    def __getitem__(self, column: int) -> npt.NDArray[np.int64]:
+        """The documents of a column, ascending."""
+        return self.indices[self.indptr[column] : self.indptr[column + 1]].astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _InTurn:
+    """Solves a piece on the teacher's documents, then the matcher's others, then those that come later."""
+
+    trainer: LevelTrainer
+    teacher: _ColumnDocuments
+    matcher: _ColumnDocuments | None
+    later: npt.NDArray[np.bool_] | None
+
+    def __call__(self, piece: _Piece) -> list[PrunedBlock]:
+        rows, more, later = self.teacher[piece.parent], np.empty(0, np.int64), self.later
+        if self.matcher is not None:
+            more = np.setdiff1d(self.matcher[piece.parent], rows, assume_unique=True)
+        if later is None:
+            return self.trainer.solve(piece, np.concatenate((rows, more)), (len(rows), len(rows) + len(more)))
+        parts = (rows[~later[rows]], more[~later[more]], rows[later[rows]], more[later[more]])
+        first, second, *_, last = np.cumsum([len(part) for part in parts]).tolist()
+        return self.trainer.solve(piece, np.concatenate(parts), (first, second, last), n_kept=2)
+
+
+@dataclass(frozen=True, eq=False)
+class _Each:
+    """Solves a piece on the documents of each of its children."""
+
+    trainer: LevelTrainer
+    documents: _ColumnDocuments
+
+    def __call__(self, piece: _Piece) -> list[PrunedBlock]:
+        trainer = self.trainer
+        first = trainer.child_indptr[piece.parent]
+        docs = [self.documents[child] for child in trainer.child_ids[first + piece.first : first + piece.last]]
+        rows, place = np.unique(np.concatenate(docs), return_inverse=True)
+        signs = np.zeros((len(rows), _width(piece)), np.int8)
+        signs[place, np.repeat(np.arange(len(docs)), [len(one) for one in docs])] = -1
+        return trainer.solve(piece, rows, (len(rows),), signs=signs)

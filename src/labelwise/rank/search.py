@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.config.score_transform import DEFAULT_TRANSFORM, TRANSFORMS, ScoreTransform
-from labelwise.engine.threads import map_in_order
+from labelwise.engines import run
 from labelwise.errors import UsageError
 from labelwise.events import Task
 from labelwise.kernels.beam import collect, descend, index_features, spread_rows
@@ -126,12 +126,10 @@ class BeamSearch:
         size = max(1, _SCORES_PER_BATCH // width)
         borders = [(start, min(start + size, n_docs)) for start in range(0, max(n_docs, 1), size)]
 
-        def search(border: tuple[int, int]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-            return self._search(documents, *border, beam, min(top_k, n_leaves), start)
-
+        work = _RangeSearch(self, documents, beam, min(top_k, n_leaves), start)
         parts = []
         with Task(on_event, "predicting", total=n_docs) as task:
-            for part in map_in_order(search, borders, threads):
+            for part in run(work, borders, threads=threads, costs=[end - begin for begin, end in borders]):
                 parts.append(part)
                 task.advance(len(part[0]))
         best = parts[0] if len(parts) == 1 else (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -148,9 +146,18 @@ class BeamSearch:
         Y_pred.has_sorted_indices = Y_pred.has_canonical_format = True
         return Y_pred
 
-    def _search(
+    def __getstate__(self) -> Mapping[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_local"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self._arrays = [tuple(map(_as_mapped, arrays)) for arrays in self._arrays]  # pickles forget what is read-only
+        self._local = threading.local()
+
+    def search(
         self, documents: Features, begin: int, end: int, beam: int, top_k: int, start: Shortlist | None
     ) -> tuple[Any, Any]:
+        """The best leaves of the documents from `begin` to `end`, and their scores."""
         n_docs = end - begin
         rows = (documents.indptr[begin : end + 1], documents.indices, documents.data, documents.dense[begin:end])
         if start is None:
@@ -172,6 +179,20 @@ class BeamSearch:
             descend(arrays, rows, best, scores, transform, lookup, next_best, next_scores)
             best, scores = next_best, next_scores
         return best, np.exp(scores) if bounded else scores
+
+
+@dataclass(frozen=True, eq=False)
+class _RangeSearch:
+    """Searches for a range of documents."""
+
+    tree: BeamSearch
+    documents: Features
+    beam: int
+    top_k: int
+    start: Shortlist | None
+
+    def __call__(self, border: tuple[int, int]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        return self.tree.search(self.documents, *border, self.beam, self.top_k, self.start)
 
 
 def _as_mapped(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

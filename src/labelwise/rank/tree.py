@@ -14,7 +14,7 @@ from labelwise import storage
 from labelwise.config import LinearTreeConfig, Negatives, RankerConfig
 from labelwise.config.score_transform import DEFAULT_TRANSFORM
 from labelwise.config.settings import Count
-from labelwise.engine.allocator import release_free_memory
+from labelwise.engines.allocator import release_free_memory
 from labelwise.index.label_embedding import embed_labels
 from labelwise.index.tree import Tree
 from labelwise.rank.features import Features

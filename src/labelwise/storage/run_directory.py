@@ -32,7 +32,7 @@ from typing import Any, Self, TypeVar
 from filelock import FileLock, Timeout
 
 from labelwise import __version__
-from labelwise.engine.peak_memory import PeakMemory
+from labelwise.engines.peak_memory import PeakMemory
 from labelwise.errors import StorageError, UsageError
 from labelwise.events import heard
 from labelwise.storage import atomic_folder, read_json, write_json

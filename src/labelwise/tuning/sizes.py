@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from labelwise.data import Dataset
-from labelwise.engine.threads import available_cores
+from labelwise.engines.threads import available_cores
 from labelwise.errors import UsageError
 from labelwise.features.scripts import lacks_spaces
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from labelwise.engine.threads import MemoryBudget, available_cores, map_in_order
+from labelwise.engines.threads import MemoryBudget, available_cores, map_in_order
 
 
 @pytest.mark.parametrize("threads", [None, 1, 2, 5])

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labelwise.engine import kernel_cache
-from labelwise.engine.kernel_cache import CacheFolders, KernelCache, choose_folders, njit
+from labelwise.engines import kernel_cache
+from labelwise.engines.kernel_cache import CacheFolders, KernelCache, choose_folders, njit
 
 NOWHERE = Path("/proc/kernels")  # not even root can make folders there
 needs_proc = pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc: no folder that root cannot write")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from labelwise.engine.peak_memory import PeakMemory, resident_bytes
+from labelwise.engines.peak_memory import PeakMemory, resident_bytes
 
 MEGABYTE = 1 << 20
 
@@ -13,7 +13,7 @@ MEGABYTE = 1 << 20
 SCRIPT = """
 import time
 import numpy as np
-from labelwise.engine.peak_memory import PeakMemory, resident_bytes
+from labelwise.engines.peak_memory import PeakMemory, resident_bytes
 
 before = resident_bytes()
 with PeakMemory() as peak:
@@ -42,7 +42,7 @@ def test_an_error_passes_through_and_ends_the_thread():
 
 
 def test_a_system_that_does_not_tell(monkeypatch, tmp_path):
-    monkeypatch.setattr("labelwise.engine.peak_memory._STATM", tmp_path / "none")
+    monkeypatch.setattr("labelwise.engines.peak_memory._STATM", tmp_path / "none")
     with PeakMemory() as peak:
         pass
     assert peak.n_bytes is None

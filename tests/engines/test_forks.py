@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from labelwise.engine.forks import ForkGuard
+from labelwise.engines.forks import ForkGuard
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
@@ -52,7 +52,7 @@ def test_a_fork_waits_for_the_computations_of_other_threads():
 
 
 def test_a_fork_does_not_wait_for_ever(monkeypatch):
-    monkeypatch.setattr("labelwise.engine.forks.LONGEST_WAIT", 0.1)
+    monkeypatch.setattr("labelwise.engines.forks.LONGEST_WAIT", 0.1)
     guard = ForkGuard()
     leave = threading.Event()
     inside = threading.Event()

@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from labelwise.engine import allocator
+from labelwise.engines import allocator
 
 
 @pytest.mark.parametrize("function", [allocator.release_free_memory, allocator.limit_heap_growth])

@@ -1,1 +1,0 @@
-"""Where work runs: local threads."""
