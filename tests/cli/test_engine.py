@@ -10,7 +10,7 @@ from labelwise.engines.interface import VARIABLE
 
 @pytest.fixture
 def shop(labelwise, tmp_path):
-    assert labelwise("shop", tmp_path / "shop", "--products", 60, "--queries", 20).code == 0
+    assert labelwise("shop", tmp_path / "shop", "--products", 300, "--queries", 100).code == 0
     return tmp_path / "shop"
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import labelwise
-from labelwise.engines import interface, current_engine, engine, run
+from labelwise.engines import current_engine, engine, interface, run
 from labelwise.errors import UsageError
 
 

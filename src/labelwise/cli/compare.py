@@ -12,8 +12,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from tyro.conf import Positional, arg
 
-from labelwise.cli.command import Command, EngineOptions
+from labelwise.cli.command import Command
 from labelwise.cli.console import SafeConsole
+from labelwise.cli.engine import EngineOptions
 from labelwise.cli.show import Show
 from labelwise.comparison.results import SystemComparison
 from labelwise.comparison.runner import EvalSettings, prediction_files, run_comparison

@@ -12,7 +12,8 @@ from rich.console import Console
 from tyro.conf import Positional, UseAppendAction, arg
 
 from labelwise.cli.columns import as_trained
-from labelwise.cli.command import Command, DeviceOption, EngineOptions, check_not_read, prepare_kernels
+from labelwise.cli.command import Command, DeviceOption, check_not_read, prepare_kernels
+from labelwise.cli.engine import EngineOptions
 from labelwise.cli.show import Show
 from labelwise.data import BadRows, Format, ReadOptions
 from labelwise.data.detect import guess_format

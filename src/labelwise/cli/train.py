@@ -11,8 +11,9 @@ from typing import Annotated, Any, ClassVar, get_args
 from rich.console import Console
 from tyro.conf import Positional, Suppress, arg
 
-from labelwise.cli.command import Command, DeviceOption, EngineOptions
+from labelwise.cli.command import Command, DeviceOption
 from labelwise.cli.console import SafeConsole
+from labelwise.cli.engine import EngineOptions
 from labelwise.cli.settings import check_options, option
 from labelwise.cli.show import Show
 from labelwise.cli.train_members import SETTINGS, asked_for, ensemble_of, plan

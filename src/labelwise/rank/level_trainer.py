@@ -133,7 +133,9 @@ class LevelTrainer:
         name: str,
         on_event: OnEvent | None,
     ) -> list[LevelWeights]:
-        work = _InTurn(self, _ColumnDocuments.of(teacher), None if matcher is None else _ColumnDocuments.of(matcher), later)
+        work = _InTurn(
+            self, _ColumnDocuments.of(teacher), None if matcher is None else _ColumnDocuments.of(matcher), later
+        )
         return self._fit(work, work.teacher.sizes.tolist(), name, on_event)
 
     def fit_each(self, documents: Csr, *, name: str = "training", on_event: OnEvent | None = None) -> LevelWeights:
