@@ -6,12 +6,13 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from labelwise import LinearTree, generate_shop, load_model
-from labelwise.engines import engine, run
+from labelwise.engines import cpu_seconds, engine, run
 from labelwise.errors import DataError, UsageError
 
 ray = pytest.importorskip("ray", reason="needs the extra ray")
@@ -43,6 +44,18 @@ class Sums:
     def __call__(self, item):
         time.sleep(self.seconds)
         return int(self.values[:item].sum())
+
+
+@dataclass(frozen=True)
+class Busy:
+    """Uses the CPU for a while."""
+
+    seconds: ClassVar[float] = 0.1
+
+    def __call__(self, item):
+        begin = time.process_time()
+        while time.process_time() - begin < self.seconds:
+            pass
 
 
 @dataclass(frozen=True)
@@ -112,6 +125,12 @@ def test_results_are_in_the_order_of_the_items(cluster):
     assert sorted(told) == sorted([*range(90), *range(90)])
     assert list(run(work, iter([7]))) == [21]  # in this process
     assert list(run(work, [])) == []
+
+
+def test_cpu_seconds_of_the_cluster_count(cluster):
+    before = cpu_seconds()
+    list(run(Busy(), range(4), costs=[1.0] * 4))
+    assert cpu_seconds() - before > 4 * Busy.seconds
 
 
 def test_a_process_that_dies_is_replaced(cluster, tmp_path):

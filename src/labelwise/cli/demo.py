@@ -22,6 +22,7 @@ from labelwise.config.presets import load_linear_preset, load_preset
 from labelwise.data import Dataset, describe, load_splits, split_validation, statistics_table
 from labelwise.data.stats import label_counts
 from labelwise.datasets.shop import write_shop
+from labelwise.engines import cpu_seconds
 from labelwise.engines.allocator import limit_heap_growth
 from labelwise.errors import DataError, MissingExtraError, UsageError
 from labelwise.metrics import Evaluation, evaluate
@@ -181,9 +182,9 @@ class _DemoClock:
 
     @contextmanager
     def measure(self, step: str) -> Iterator[None]:
-        wall, cpu = time.perf_counter(), time.process_time()
+        wall, cpu = time.perf_counter(), cpu_seconds()
         yield
-        self.steps.append((step, time.perf_counter() - wall, time.process_time() - cpu))
+        self.steps.append((step, time.perf_counter() - wall, cpu_seconds() - cpu))
 
     def table(self) -> Table:
         table = Table(title="time", title_style="bold")

@@ -16,6 +16,7 @@ from labelwise import storage
 from labelwise.comparison.splits import Splits
 from labelwise.comparison.system import System
 from labelwise.config import HoldoutConfig
+from labelwise.engines import cpu_seconds
 from labelwise.errors import StorageError
 from labelwise.models.linear_tree import LinearTree
 from labelwise.models.registry import model_class
@@ -94,7 +95,7 @@ class TrainingTimer:
         self._listener = listener
         self._stages: set[str] = set()
         self.found_s = self.found_cpu_s = 0.0
-        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        self._wall, self._cpu = time.perf_counter(), cpu_seconds()
 
     def on_event(self, name: str, values: Mapping[str, Any]) -> None:
         """Add the seconds of a found stage, once for each stage; pass every event on to the listener."""
@@ -110,7 +111,7 @@ class TrainingTimer:
 
     def elapsed(self) -> tuple[float, float]:
         """Wall and CPU seconds since the timer was created."""
-        return time.perf_counter() - self._wall, time.process_time() - self._cpu
+        return time.perf_counter() - self._wall, cpu_seconds() - self._cpu
 
     def costs(self) -> Costs:
         """The costs of training so far, including found stages."""

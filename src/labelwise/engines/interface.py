@@ -8,6 +8,7 @@ the engine changes no result.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -156,6 +157,20 @@ def run(
 ) -> Iterator[U]:
     """The results of `work` in the order of `items`, computed by the current engine; see `Engine.map`."""
     return current_engine().map(work, items, threads=threads, ahead=ahead, costs=costs, done=done)
+
+
+_elsewhere: list[float] = []
+"""CPU seconds of the batches that other processes have done for this one."""
+
+
+def cpu_seconds() -> float:
+    """CPU seconds of this process, and of others for it: the difference of two calls is what the work between took."""
+    return time.process_time() + sum(_elsewhere)
+
+
+def count_cpu_seconds(seconds: float) -> None:
+    """Add what another process took for this one."""
+    _elsewhere.append(seconds)
 
 
 _found_in_environment: dict[str, Engine] = {}

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import numpy.typing as npt
 
-from labelwise.engines.interface import Threads, engine
+from labelwise.engines.interface import Threads, count_cpu_seconds, engine
 from labelwise.errors import LabelwiseError, UsageError, need
 
 T = TypeVar("T")
@@ -109,7 +109,8 @@ class Ray:
             seconds = int(time.monotonic() - begin)
             log.warning("Ray has given no result for %d s; `ray status` says what the cluster waits for", seconds)
         try:
-            found: list[Any] = self._ray.get(task)
+            found, seconds = self._ray.get(task)
+            count_cpu_seconds(seconds)
         except exceptions.RayTaskError as err:
             raise err.cause from err
         except exceptions.RayError as err:
@@ -184,10 +185,11 @@ _opened: dict[str, Any] = {}
 """The work that a process of the cluster did last, with what keeps its arrays in the store."""
 
 
-def _run_batch(shared: list[Any], items: list[Any]) -> list[Any]:
-    """What a process of the cluster does: the items one after the other, in one thread."""
+def _run_batch(shared: list[Any], items: list[Any]) -> tuple[list[Any], float]:
+    """What a process of the cluster does: the items one after the other, in one thread, and its CPU seconds."""
     import ray
 
+    begin = time.process_time()
     key = shared[0].hex()
     if key not in _opened:
         _opened.clear()
@@ -195,4 +197,5 @@ def _run_batch(shared: list[Any], items: list[Any]) -> list[Any]:
         _opened[key] = (_unpacked(*packed), packed)
     work, _ = _opened[key]
     with engine("threads"):  # work inside of work stays in its process
-        return [work(item) for item in items]
+        results = [work(item) for item in items]
+    return results, time.process_time() - begin

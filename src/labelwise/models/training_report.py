@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self, get_type_hints
 
 from labelwise.data.options import BadRows, ReadOptions
+from labelwise.engines import cpu_seconds
 from labelwise.rank.ranker import RankerSettings, RankerTrial
 from labelwise.storage.checks import Entries, typed
 
@@ -232,9 +233,9 @@ class TrainingClock:
 
     def restart(self) -> None:
         """Count from now on."""
-        self.wall, self.cpu = time.perf_counter(), time.process_time()
+        self.wall, self.cpu = time.perf_counter(), cpu_seconds()
 
     def stop(self, report: TrainingReport) -> None:
         """Note the seconds since `restart`, and the date."""
-        report.seconds, report.cpu_seconds = time.perf_counter() - self.wall, time.process_time() - self.cpu
+        report.seconds, report.cpu_seconds = time.perf_counter() - self.wall, cpu_seconds() - self.cpu
         report.trained = datetime.now(UTC).date().isoformat()

@@ -32,6 +32,7 @@ from typing import Any, Self, TypeVar
 from filelock import FileLock, Timeout
 
 from labelwise import __version__
+from labelwise.engines import cpu_seconds
 from labelwise.engines.peak_memory import PeakMemory
 from labelwise.errors import StorageError, UsageError
 from labelwise.events import heard
@@ -165,10 +166,10 @@ class RunDirectory:
             value = self._find(folder, load)
             found = value is not None
             if value is None:
-                wall, cpu = time.perf_counter(), time.process_time()
+                wall, cpu = time.perf_counter(), cpu_seconds()
                 with PeakMemory() as peak:
                     result = compute()
-                wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+                wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
                 with atomic_folder(folder, overwrite=True) as aside:
                     save(result, aside / "result")
                     created = datetime.now(UTC).isoformat(timespec="seconds")
