@@ -26,6 +26,8 @@ from labelwise import LinearTree, engine, load_splits
 from labelwise.engines import cpu_seconds
 
 MOST_CPU = 1.15
+SPARES = 4
+"""Nodes that join before the kills; a node cannot be added later, beside the work."""
 
 
 def digest(model: LinearTree, predictions) -> str:
@@ -51,21 +53,20 @@ def workers() -> list[int]:
 
 
 class Killer:
-    """Kills processes, and now and then a node, which is replaced."""
+    """Kills processes, and now and then one of the spare nodes."""
 
     def __init__(self, cluster, n_kills: int, chance: random.Random) -> None:
         self.cluster, self.left, self.chance = cluster, n_kills, chance
         self.processes = self.nodes = 0
         self.over = threading.Event()
-        self.spare = cluster.add_node(num_cpus=1)
+        self.spares = [cluster.add_node(num_cpus=1) for _ in range(SPARES)]
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
     def run(self) -> None:
         while self.left and not self.over.wait(self.chance.uniform(0.05, 0.6)):
-            if self.chance.random() < 0.2:
-                self.cluster.remove_node(self.spare, allow_graceful=False)
-                self.spare = self.cluster.add_node(num_cpus=1)
+            if self.spares and self.chance.random() < SPARES / 20:
+                self.cluster.remove_node(self.spares.pop(), allow_graceful=False)
                 self.nodes += 1
             elif found := workers():
                 try:

@@ -29,6 +29,7 @@ def test_help_of_train_has_headings(labelwise):
         "encoder",
         "ensemble",
         "held-out documents",
+        "where it runs",
         "output",
         "reading data",
         "help",

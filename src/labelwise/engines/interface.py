@@ -124,10 +124,10 @@ def engine(name: EngineName = "threads", *, address: str | None = None, **option
 
     Examples
     --------
-    >>> import labelwise
-    >>> train = labelwise.generate_shop(500, 100)["train"]
-    >>> with labelwise.engine("threads"):
-    ...     model = labelwise.LinearTree().fit(train.texts, train.Y, label_names=train.labels)
+    >>> from labelwise import LinearTree, engine, generate_shop
+    >>> train = generate_shop(500, 100)["train"]
+    >>> with engine("threads"):
+    ...     model = LinearTree().fit(train.texts, train.Y, label_names=train.labels)
     """
     made = _make(name, address, options)
     _current.append(made)
