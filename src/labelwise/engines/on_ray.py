@@ -56,7 +56,7 @@ class Ray:
 
     def __init__(self, address: str | None = None, **options: Any) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
-        self._ray = ray = need("ray", extra="ray", purpose="the engine ray")
+        self._ray = ray = need("ray", extra="ray", purpose="Ray clusters")
         self._own = not ray.is_initialized()
         if self._own:
             _check_reachable(address or os.environ.get("RAY_ADDRESS"))
