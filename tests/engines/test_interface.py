@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import labelwise
-from labelwise.engines import current_engine, engine, interface, run
+from labelwise.engines import current_engine, engine, interface
 from labelwise.errors import UsageError
 
 
@@ -23,7 +23,7 @@ class Scaled:
 @pytest.mark.parametrize("threads", [1, 2, None])
 def test_results_are_in_the_order_of_the_items(threads):
     told = []
-    found = list(run(Scaled(3), range(50), threads=threads, costs=[1.0] * 50, done=told.append))
+    found = list(current_engine().map(Scaled(3), range(50), threads=threads, costs=[1.0] * 50, done=told.append))
     assert found == [3 * item for item in range(50)]
     assert sorted(told) == list(range(50))
 
@@ -45,6 +45,7 @@ def test_the_innermost_context_counts(monkeypatch):
             self.closed = True
 
     other = Other()
+    assert current_engine().name == "threads"
     monkeypatch.setattr(interface, "_make", lambda *_: other)
     with engine("other"):
         assert current_engine() is other
@@ -79,4 +80,4 @@ def test_errors_of_the_work_arrive():
         return np.int64(item)
 
     with pytest.raises(UsageError, match="two is too many"):
-        list(run(work, range(5), threads=2))
+        list(current_engine().map(work, range(5), threads=2))

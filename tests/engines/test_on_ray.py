@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from labelwise import LinearTree, generate_shop, load_model
-from labelwise.engines import cpu_seconds, engine, run
+from labelwise.engines import cpu_seconds, current_engine, engine
 from labelwise.errors import DataError, UsageError
 
 ray = pytest.importorskip("ray", reason="needs the extra ray")
@@ -120,21 +120,21 @@ def test_models_and_predictions_are_the_same_bytes(cluster, tmp_path):
 def test_results_are_in_the_order_of_the_items(cluster):
     work, told = Sums(np.arange(1000)), []
     for costs in (None, np.linspace(9, 1, 90).tolist()):
-        found = list(run(work, range(90), costs=costs, done=told.append))
+        found = list(current_engine().map(work, range(90), costs=costs, done=told.append))
         assert found == [item * (item - 1) // 2 for item in range(90)]
     assert sorted(told) == sorted([*range(90), *range(90)])
-    assert list(run(work, iter([7]))) == [21]  # in this process
-    assert list(run(work, [])) == []
+    assert list(current_engine().map(work, iter([7]))) == [21]  # in this process
+    assert list(current_engine().map(work, [])) == []
 
 
 def test_cpu_seconds_of_the_cluster_count(cluster):
     before = cpu_seconds()
-    list(run(Busy(), range(4), costs=[1.0] * 4))
+    list(current_engine().map(Busy(), range(4), costs=[1.0] * 4))
     assert cpu_seconds() - before > 4 * Busy.seconds
 
 
 def test_a_process_that_dies_is_replaced(cluster, tmp_path):
-    found = list(run(Dying(str(tmp_path), (3, 20)), range(30), costs=[1.0] * 30))
+    found = list(current_engine().map(Dying(str(tmp_path), (3, 20)), range(30), costs=[1.0] * 30))
     assert found == [item * item for item in range(30)]
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -143,16 +143,16 @@ def test_a_node_that_goes_is_done_without(cluster):
     gone = cluster.add_node(num_cpus=2)
     timer = threading.Timer(1.0, lambda: cluster.remove_node(gone, allow_graceful=False))
     timer.start()
-    found = list(run(Sums(np.ones(100, np.int64), seconds=0.1), range(40), costs=[1.0] * 40))
+    found = list(current_engine().map(Sums(np.ones(100, np.int64), seconds=0.1), range(40), costs=[1.0] * 40))
     timer.join()
     assert found == list(range(40))
 
 
 def test_errors_of_the_work_arrive_as_they_are(cluster):
     with pytest.raises(DataError, match=r"items.csv, line 7: item 7 is wrong; mend it") as failure:
-        list(run(Failing(7), range(20), costs=[1.0] * 20))
+        list(current_engine().map(Failing(7), range(20), costs=[1.0] * 20))
     assert type(failure.value) is DataError
-    assert list(run(Failing(99), range(20))) == list(range(20))
+    assert list(current_engine().map(Failing(99), range(20))) == list(range(20))
 
 
 def test_shared_arrays_are_not_copied():

@@ -12,10 +12,8 @@ from labelwise.config.settings import shown
 from labelwise.data import Format, ReadOptions
 from labelwise.data.formats.columns import text_columns
 from labelwise.data.load import columns_of
-from labelwise.data.options import Usual
+from labelwise.data.options import COLUMNS, Usual
 from labelwise.models.base import Model
-
-COLUMNS = ("text_column", "labels_column", "id_column")
 
 
 def as_trained(

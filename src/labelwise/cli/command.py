@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -42,9 +43,14 @@ class Command(ABC):
             handler = WarningHandler(show)
             logging.getLogger("labelwise").addHandler(handler)
             try:
-                self.run(out, show)
+                with self.where_it_runs():
+                    self.run(out, show)
             finally:
                 logging.getLogger("labelwise").removeHandler(handler)
+
+    def where_it_runs(self) -> AbstractContextManager[None]:
+        """Context of `run`."""
+        return nullcontext()
 
     @abstractmethod
     def run(self, out: Console, show: Show) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -31,7 +32,7 @@ AS_PRESET = "(default: as the preset says)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compare(Command, EngineOptions):
+class Compare(EngineOptions, Command):
     """Train several systems on a data set and compare them: accuracy with intervals, training and prediction time,
     memory, model size. Every system is tested against the first one. Each system is measured in a process of its own.
 
@@ -87,12 +88,12 @@ class Compare(Command, EngineOptions):
     """Format of the data; detected if not given."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
+    def where_it_runs(self) -> AbstractContextManager[None]:
+        """Each system is trained in a process of its own."""
+        return self.engine_of_processes()
+
     def run(self, out: Console, show: Show) -> None:
         """Check the options, train or reuse the systems, print the tables."""
-        with self.engine_of_processes():
-            self._run(out, show)
-
-    def _run(self, out: Console, show: Show) -> None:
         settings = EvalSettings(ks=_cut_offs(self.ks), family=self.family, bootstrap=self.bootstrap, n_seeds=self.seeds)
         neural: dict[str, Any] = {"encoder": _given(name=self.encoder, max_length=self.max_length)}
         neural["matcher"] = _given(epochs=self.epochs, device=self.device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -48,3 +48,7 @@ class EngineOptions:
                 return
             with engine(self.engine, address=self.address):
                 yield
+
+    def where_it_runs(self) -> AbstractContextManager[None]:
+        """Context of `run`."""
+        return self.chosen_engine()

@@ -25,7 +25,7 @@ from labelwise.storage import check_writable
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluate(Command, EngineOptions):
+class Evaluate(EngineOptions, Command):
     """Evaluate a model or a file of predictions on a data set: P, R, nDCG, PSP and more, with intervals, by label
     frequency, and the calibration error of a model that gives probabilities.
 
@@ -69,10 +69,6 @@ class Evaluate(Command, EngineOptions):
 
     def run(self, out: Console, show: Show) -> None:
         """Read, evaluate, compare, print."""
-        with self.chosen_engine():
-            self._run(out, show)
-
-    def _run(self, out: Console, show: Show) -> None:
         if not self.ks or min(self.ks) < 1:
             raise UsageError(f"--ks {' '.join(map(str, self.ks))}: give cut-offs of 1 or more, such as 1 3 5")
         if self.output is not None:

@@ -34,7 +34,7 @@ BATCH = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Predict(Command, EngineOptions):
+class Predict(EngineOptions, Command):
     """Suggest labels for texts, best first: one line per text, or a file of predictions.
 
     Try it: labelwise predict my-model texts.txt --top-k 5 --output predictions.jsonl
@@ -77,10 +77,6 @@ class Predict(Command, EngineOptions):
 
     def run(self, out: Console, show: Show) -> None:
         """Load the model, predict batch by batch, print or write the predictions."""
-        with self.chosen_engine():
-            self._run(out, show)
-
-    def _run(self, out: Console, show: Show) -> None:
         if self.top_k < 1:
             raise UsageError(f"--top-k {self.top_k}: give 1 or more")
         if not 0 <= self.min_probability <= 1:

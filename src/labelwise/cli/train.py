@@ -33,7 +33,7 @@ AS_PRESET = "(default: as the preset says)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train(Command, EngineOptions):
+class Train(EngineOptions, Command):
     """Train a model on the training split, calibrate it on the validation split, and save it with its card.
 
     Without a validation split, a share of the training documents is held out (--hold-out). The held-out documents
@@ -134,16 +134,13 @@ class Train(Command, EngineOptions):
             return
         try:
             check_options(self)
-            self.run(Console(quiet=True), Show(quiet=True))
+            with self.where_it_runs():
+                self.run(Console(quiet=True), Show(quiet=True))
         except LabelwiseError as error:  # the first process prints it
             sys.exit(error.exit_code)
 
     def run(self, out: Console, show: Show) -> None:
         """Check the options, read the data, choose the settings, train, print a summary."""
-        with self.chosen_engine():
-            self._run(out, show)
-
-    def _run(self, out: Console, show: Show) -> None:
         members = asked_for(self)
         self._check_destination()
         for name in {encoder.name for _, config in members for encoder in config.encoders()}:

@@ -14,6 +14,8 @@ from labelwise.types import OnEvent
 
 log = logging.getLogger(__name__)
 
+COLUMNS = ("text_column", "labels_column", "id_column")
+"""The options that name columns."""
 REASONS_KEPT = 5
 LONGEST_LINE = 1 << 26
 """Bytes of a line, at most; a text of ten million characters has fewer."""
@@ -84,7 +86,7 @@ class ReadOptions:
     @property
     def named_columns(self) -> list[str]:
         """The options that name other columns than the usual ones, as a command writes them."""
-        own = {name: getattr(self, name) for name in ("text_column", "labels_column", "id_column")}
+        own = {name: getattr(self, name) for name in COLUMNS}
         usual = {one.name: one.default for one in fields(self)}
         return [f"--{name.replace('_', '-')}" for name, value in own.items() if value != usual[name]]
 

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
@@ -103,7 +104,6 @@ class Threads:
         """Nothing is held."""
 
 
-_THREADS = Threads()
 _current: list[Engine] = []
 """The engines of the `engine` contexts that are open, the innermost last: one for all threads of the process."""
 
@@ -142,48 +142,30 @@ def current_engine() -> Engine:
     """The engine of the innermost `engine` context; elsewhere the one that LABELWISE_ENGINE names, or threads."""
     if _current:
         return _current[-1]
-    name = os.environ.get(VARIABLE) or "threads"
-    return _THREADS if name == "threads" else _from_environment(name)
+    return _from_environment(os.environ.get(VARIABLE) or "threads")
 
 
-def run(
-    work: Callable[[T], U],
-    items: Iterable[T],
-    *,
-    threads: int | None = None,
-    ahead: int | None = None,
-    costs: Sequence[float] | None = None,
-    done: Callable[[T], object] | None = None,
-) -> Iterator[U]:
-    """The results of `work` in the order of `items`, computed by the current engine; see `Engine.map`."""
-    return current_engine().map(work, items, threads=threads, ahead=ahead, costs=costs, done=done)
-
-
-_elsewhere: list[float] = []
-"""CPU seconds of the batches that other processes have done for this one."""
+_elsewhere = [0.0]
+"""CPU seconds that other processes have taken for this one, together."""
 
 
 def cpu_seconds() -> float:
     """CPU seconds of this process, and of others for it: the difference of two calls is what the work between took."""
-    return time.process_time() + sum(_elsewhere)
+    return time.process_time() + _elsewhere[0]
 
 
 def count_cpu_seconds(seconds: float) -> None:
     """Add what another process took for this one."""
-    _elsewhere.append(seconds)
+    _elsewhere[0] += seconds
 
 
-_found_in_environment: dict[str, Engine] = {}
-
-
+@cache
 def _from_environment(name: str) -> Engine:
     """The engine of that name, made once for the whole process."""
-    if name not in _found_in_environment:
-        try:
-            _found_in_environment[name] = _make(name, None, {})
-        except UsageError as err:
-            raise UsageError(f"{VARIABLE}: {err}") from err
-    return _found_in_environment[name]
+    try:
+        return _make(name, None, {})
+    except UsageError as err:
+        raise UsageError(f"{VARIABLE}: {err}") from err
 
 
 def _make(name: Any, address: str | None, options: dict[str, Any]) -> Engine:

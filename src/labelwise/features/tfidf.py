@@ -15,7 +15,7 @@ import numpy.typing as npt
 from labelwise import storage
 from labelwise.config import TfidfConfig
 from labelwise.config.settings import Threads, checked_value
-from labelwise.engines import run
+from labelwise.engines import current_engine
 from labelwise.engines.threads import map_in_order
 from labelwise.errors import DataError, UsageError
 from labelwise.events import Task
@@ -121,7 +121,7 @@ class Tfidf:
         slabs = SlabAllocator()
         n_docs = 0
         with Task(on_event, "tf-idf") as task:
-            for block in run(analyzer.count, text_blocks(_checked_texts(texts)), threads=self.threads):
+            for block in current_engine().map(analyzer.count, text_blocks(_checked_texts(texts)), threads=self.threads):
                 n_terms = builder.n_terms
                 numbers = builder.number(block.hashes)
                 builder.store_letters(*analyzer.spell(block, numbers >= n_terms))
@@ -174,7 +174,7 @@ class Tfidf:
 
         parts = []
         with Task(on_event, "tf-idf") as task:
-            for part in run(self._transform, text_blocks(_checked_texts(texts)), threads=threads):
+            for part in current_engine().map(self._transform, text_blocks(_checked_texts(texts)), threads=threads):
                 parts.append(part)
                 task.advance(len(part[0]) - 1)
         if len(parts) == 1:

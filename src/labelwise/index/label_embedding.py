@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise.config import LabelEmbedding
-from labelwise.engines import run
+from labelwise.engines import current_engine
 from labelwise.errors import DataError
 from labelwise.features.normalize import unit_length, unit_rows
 from labelwise.kernels.embed import sum_rows
@@ -116,7 +116,7 @@ def _sum_sparse(labels: Csr, features: Csr, threads: int | None) -> Csr:
     columns: npt.NDArray[Any] = np.empty(0, np.int32)
     values: npt.NDArray[Any] = np.empty(0, np.float32)
     ends = [np.zeros(1, np.int64)]
-    for block_ends, block_columns, block_values in run(work, blocks, threads=threads):
+    for block_ends, block_columns, block_values in current_engine().map(work, blocks, threads=threads):
         n_before = len(values)
         columns.resize(n_before + len(block_columns), refcheck=False)
         values.resize(n_before + len(block_values), refcheck=False)

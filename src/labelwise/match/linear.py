@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelwise.config import RankerConfig
-from labelwise.engines import run
+from labelwise.engines import current_engine
 from labelwise.engines.threads import available_cores
 from labelwise.events import Task
 from labelwise.rank.features import Features
@@ -112,7 +112,9 @@ def unseen_scores(
 
     work = _Fold(X, E, M, config, fold, seed, inner)
     with Task(on_event, "training the linear term", total=folds, unit="parts") as task:
-        results = run(work, range(folds), threads=threads, costs=[1.0] * folds, done=lambda _: task.advance())
+        results = current_engine().map(
+            work, range(folds), threads=threads, costs=[1.0] * folds, done=lambda _: task.advance()
+        )
         for number, found in enumerate(results):
             scores[fold == number] = found
     return scores

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.config import RankerConfig
-from labelwise.engines import run
+from labelwise.engines import current_engine
 from labelwise.engines.threads import MemoryBudget, available_cores
 from labelwise.errors import DataError
 from labelwise.events import Task
@@ -166,7 +166,7 @@ class LevelTrainer:
         with Task(on_event, name, total=len(self.parents), unit="models") as task:
             # All of them are kept, so none has to wait for those before it.
             given = [pieces[i] for i in order]
-            results = run(
+            results = current_engine().map(
                 work,
                 given,
                 threads=self.threads,

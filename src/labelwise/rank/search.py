@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelwise.config.score_transform import DEFAULT_TRANSFORM, TRANSFORMS, ScoreTransform
-from labelwise.engines import run
+from labelwise.engines import current_engine
 from labelwise.errors import UsageError
 from labelwise.events import Task
 from labelwise.kernels.beam import collect, descend, index_features, spread_rows
@@ -129,7 +129,9 @@ class BeamSearch:
         work = _RangeSearch(self, documents, beam, min(top_k, n_leaves), start)
         parts = []
         with Task(on_event, "predicting", total=n_docs) as task:
-            for part in run(work, borders, threads=threads, costs=[end - begin for begin, end in borders]):
+            for part in current_engine().map(
+                work, borders, threads=threads, costs=[end - begin for begin, end in borders]
+            ):
                 parts.append(part)
                 task.advance(len(part[0]))
         best = parts[0] if len(parts) == 1 else (np.concatenate(column) for column in zip(*parts, strict=True))
